@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes, and the runs of bytes that two boxes of one tensor have in common. */
 #include "formats/box.h"
 
 #include <stdio.h>

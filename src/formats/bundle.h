@@ -7,7 +7,6 @@
 #include "base/stream.h"
 #include "base/tensor.h"
 #include "formats/box.h"
-#include "formats/bundle_names.h"
 #include "formats/check.h"
 #include "formats/read_progress.h"
 
@@ -43,6 +42,11 @@ typedef struct hs__bundle_slice {
     hs__box box;            /* as in the key */
     bool listed;            /* the tensor's entry lists it */
 } hs__bundle_slice;
+
+/* The names of a bundle's files: "PREFIX.data-00000-of-00001" for shard 0 of 1, and "PREFIX.index". The caller frees them
+ * with hs__free. NULL: out of memory. */
+char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards);
+char *hs__bundle_index_path(const hs_env *env, const char *prefix);
 
 /* Writes one data file. One writer of a bundle also writes its index. */
 typedef struct hs__bundle_writer {

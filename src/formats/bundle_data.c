@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the data of one entry, from the bottom up: the stored form of strings, the reader's state and its open data file,
+ * the checks of an entry, and last the functions that read or verify a whole entry. */
 #include "formats/bundle_data.h"
 
 #include "base/crc32c.h"
@@ -34,12 +36,6 @@ static void add_length(length_crc *to, uint64_t length, bool big_endian)
     to->n += bytes;
 }
 
-/* Writes the stored form of the checksum `crc`. */
-static void put_crc(unsigned char to[4], uint32_t crc, bool big_endian)
-{
-    put_number(to, hs__crc32c_mask(crc), 4, big_endian);
-}
-
 uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_t n, bool big_endian)
 {
     length_crc lengths = {.n = 0};
@@ -49,7 +45,7 @@ uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_
     }
     unsigned char stored[4];
     uint32_t crc = crc_of(&lengths);
-    put_crc(stored, crc, big_endian);
+    put_number(stored, hs__crc32c_mask(crc), sizeof stored, big_endian);
     hs__buffer_append(out, stored, sizeof stored);
     return hs__crc32c(crc, stored, sizeof stored);
 }
@@ -78,9 +74,10 @@ static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entr
     return code;
 }
 
-/* Reads and verifies the lengths. The cursor is then at the elements' bytes, and *crc is the checksum up to them. */
-static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings,
-                             uint32_t *crc, hs_error *err)
+/* Reads the data of a string tensor from the cursor and verifies its checksums. `strings` (may be NULL) gets the elements,
+ * which point to the data: all of it is then in memory. */
+static hs_code read_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings,
+                            hs_error *err)
 {
     size_t n = (size_t)hs_shape_elements(&entry->shape);
     uint64_t total = 0, length;
@@ -96,66 +93,34 @@ static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *
             strings[i].bytes = (size_t)length;
         total += length;
     }
+
     unsigned char expected[4];
-    *crc = crc_of(&lengths);
-    put_crc(expected, *crc, reader->big_endian);
+    uint32_t crc = crc_of(&lengths);
+    put_number(expected, hs__crc32c_mask(crc), sizeof expected, reader->big_endian);
     if ((code = read_more(reader, entry, c, err)))
         return code;
     if (c->end - c->at < 4 || memcmp(c->at, expected, sizeof expected) != 0)
         return hs_error_set(err, HS_DATA_LOSS, "%s: checksum mismatch of the lengths of '%s'", reader->file_path,
                             entry->name);
-    *crc = hs__crc32c(*crc, c->at, 4);
-    c->at += 4;
-    uint64_t text = (uint64_t)(c->end - c->at) + c->remaining;
-    if (total != text)
+    crc = hs__crc32c(crc, c->at, sizeof expected);
+    c->at += sizeof expected;
+
+    uint64_t text_bytes = (uint64_t)(c->end - c->at) + c->remaining;
+    if (total != text_bytes)
         return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, but its lengths need %llu", reader->file_path,
-                            entry->name, (unsigned long long)text, (unsigned long long)total);
-    return HS_OK;
-}
-
-static hs_code sum_text(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, uint32_t *crc, hs_error *err)
-{
-    hs_code code = HS_OK;
-    while (!code && (c->at < c->end || c->remaining)) {
-        *crc = hs__crc32c(*crc, c->at, (size_t)(c->end - c->at));
-        c->at = c->end;
-        code = read_more(reader, entry, c, err);
-    }
-    return code;
-}
-
-static hs_code parse(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings, uint32_t *crc,
-                     hs_error *err)
-{
-    hs_code code = parse_lengths(reader, entry, c, strings, crc, err);
-    if (code)
-        return code;
+                            entry->name, (unsigned long long)text_bytes, (unsigned long long)total);
     const char *text = (const char *)c->at;
-    code = sum_text(reader, entry, c, crc, err);
-    for (size_t i = 0; !code && strings && i < (size_t)hs_shape_elements(&entry->shape); i++) {
+    for (size_t i = 0; strings && i < n; i++) {
         strings[i].data = text;
         text += strings[i].bytes;
     }
-    return code;
-}
-
-/* Reads the strings of an entry that hs__bundle_locate has checked. `to` has hs__bundle_read_bytes bytes: first the
- * hs_strings, then the stored data that they point to. Sets *crc to the checksum of the data, which the caller compares
- * with the entry's. */
-static hs_code bundle_read_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_string *to, uint32_t *crc,
-                                   hs_error *err)
-{
-    unsigned char *raw = (unsigned char *)(to + hs_shape_elements(&entry->shape));
-    hs_code code = hs__file_read(&reader->file, entry->offset, raw, (size_t)entry->bytes, reader->file_path, err);
-    return code ? code : parse(reader, entry, &(cursor){.at = raw, .end = raw + entry->bytes}, to, crc, err);
-}
-
-/* Sets *crc as bundle_read_strings does, but returns no strings. Reads an entry of any size piece by piece into
- * `piece`, which has HS__BUNDLE_PIECE bytes. */
-static hs_code bundle_sum_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, uint32_t *crc,
-                                  hs_error *err)
-{
-    return parse(reader, entry, &(cursor){piece, piece, piece, entry->bytes}, NULL, crc, err);
+    while (c->at < c->end || c->remaining) {
+        crc = hs__crc32c(crc, c->at, (size_t)(c->end - c->at));
+        c->at = c->end;
+        if ((code = read_more(reader, entry, c, err)))
+            return code;
+    }
+    return hs__bundle_check_crc(reader, entry, crc, err);
 }
 
 hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
@@ -246,6 +211,11 @@ hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry
 
 /* The data file. */
 
+char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards)
+{
+    return hs__format(env, "%s.data-%05d-of-%05d", prefix, (int)shard, (int)shards);
+}
+
 static void close_shard(hs__bundle_reader *reader)
 {
     hs__file_close(&reader->file, NULL);
@@ -254,21 +224,26 @@ static void close_shard(hs__bundle_reader *reader)
     reader->file_shard = -1;
 }
 
-static hs_code open_shard(hs__bundle_reader *reader, int32_t shard, hs_error *err)
+/* Opens the data file of the entry, and checks that it has all bytes of the entry, before memory for them is allocated. */
+static hs_code locate_bytes(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    hs_file_stat found;
-    if (reader->file_shard == shard)
+    if (reader->file_shard != entry->shard) {
+        hs_file_stat found;
+        close_shard(reader);
+        reader->file_path = hs__bundle_data_path(reader->env, reader->prefix, entry->shard, reader->shards);
+        if (!reader->file_path)
+            return hs__no_memory(err, strlen(reader->prefix), "a path");
+        hs_code code = hs__file_open(&reader->file, reader->env, reader->file_path, HS_OPEN_READ, err);
+        if (code || (code = hs__stat(reader->env, reader->file_path, &found, err)))
+            return code;
+        reader->file_bytes = found.bytes;
+        reader->file_shard = entry->shard;
+    }
+    if (entry->offset <= reader->file_bytes && entry->bytes <= reader->file_bytes - entry->offset)
         return HS_OK;
-    close_shard(reader);
-    reader->file_path = hs__bundle_data_path(reader->env, reader->prefix, shard, reader->shards);
-    if (!reader->file_path)
-        return hs__no_memory(err, strlen(reader->prefix), "a path");
-    hs_code code = hs__file_open(&reader->file, reader->env, reader->file_path, HS_OPEN_READ, err);
-    if (code || (code = hs__stat(reader->env, reader->file_path, &found, err)))
-        return code;
-    reader->file_bytes = found.bytes;
-    reader->file_shard = shard;
-    return HS_OK;
+    return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for '%s' (%llu bytes at %llu)", reader->file_path,
+                        (unsigned long long)reader->file_bytes, entry->name, (unsigned long long)entry->bytes,
+                        (unsigned long long)entry->offset);
 }
 
 void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *fork)
@@ -282,22 +257,6 @@ void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *
 void hs__bundle_reader_fork_close(hs__bundle_reader *fork)
 {
     close_shard(fork);
-}
-
-/* Checks that the data file has all bytes of the entry, before memory for them is allocated. */
-static hs_code check_range(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    if (entry->offset <= reader->file_bytes && entry->bytes <= reader->file_bytes - entry->offset)
-        return HS_OK;
-    return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for '%s' (%llu bytes at %llu)", reader->file_path,
-                        (unsigned long long)reader->file_bytes, entry->name, (unsigned long long)entry->bytes,
-                        (unsigned long long)entry->offset);
-}
-
-static hs_code locate_bytes(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    hs_code code = open_shard(reader, entry->shard, err);
-    return code ? code : check_range(reader, entry, err);
 }
 
 hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
@@ -335,23 +294,18 @@ hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry
     return hs__bundle_check_crc(reader, entry, crc, err);
 }
 
+/* Strings: `to` gets first the hs_strings, then the stored data that they point to (hs__bundle_read_bytes in all). */
 hs_code hs__bundle_read_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
 {
-    uint32_t crc;
     hs_code code = hs__bundle_locate_whole(reader, entry, err);
     if (code)
         return code;
     if (entry->dtype != HS_STRING)
         return hs__bundle_read_pieces(reader, entry, to, true, NULL, NULL, err);
-    code = bundle_read_strings(reader, entry, to, &crc, err);
-    return code ? code : hs__bundle_check_crc(reader, entry, crc, err);
-}
-
-static hs_code verify_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, hs_error *err)
-{
-    uint32_t crc;
-    hs_code code = bundle_sum_strings(reader, entry, piece, &crc, err);
-    return code ? code : hs__bundle_check_crc(reader, entry, crc, err);
+    hs_string *strings = to;
+    unsigned char *data = (unsigned char *)(strings + hs_shape_elements(&entry->shape));
+    code = hs__file_read(&reader->file, entry->offset, data, (size_t)entry->bytes, reader->file_path, err);
+    return code ? code : read_strings(reader, entry, &(cursor){.at = data, .end = data + entry->bytes}, strings, err);
 }
 
 /* TensorFlow's variants, which this library does not read. An element is its length as a varint, its bytes, and their
@@ -373,13 +327,13 @@ static hs_code verify_variants(hs__bundle_reader *reader, const hs__bundle_entry
             return hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the lengths of '%s'", reader->file_path, entry->name);
         put_number(fixed, length, sizeof fixed, reader->big_endian);
         crc = hs__crc32c(crc, fixed, sizeof fixed);
-        for (uint64_t left = length + CHECKSUM; left && (c.at < c.end || c.remaining);) {
+        for (uint64_t missing = length + CHECKSUM; missing && (c.at < c.end || c.remaining);) {
             if ((code = read_more(reader, entry, &c, err)))
                 return code;
-            size_t here = (size_t)(c.end - c.at), n = left < here ? (size_t)left : here;
+            size_t here = (size_t)(c.end - c.at), n = missing < here ? (size_t)missing : here;
             crc = hs__crc32c(crc, c.at, n);
             c.at += n;
-            left -= n;
+            missing -= n;
         }
     }
     return hs__bundle_check_crc(reader, entry, crc, err);
@@ -396,7 +350,7 @@ hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entr
     if (!scratch)
         return hs__no_memory(err, HS__BUNDLE_PIECE, "verifying a checkpoint");
     if (entry->dtype == HS_STRING)
-        code = verify_strings(reader, entry, scratch, err);
+        code = read_strings(reader, entry, &(cursor){scratch, scratch, scratch, entry->bytes}, NULL, err);
     else if (entry->dtype == VARIANT)
         code = verify_variants(reader, entry, scratch, err);
     else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the index of a bundle. */
+/* Reading the index of a bundle, a table whose first key is empty and has the header: visiting its entries, parsing one
+ * entry, filling a reader (hs__bundle_read_index), and verifying an index that was read before. */
 #include "formats/bundle_index.h"
 
 #include "formats/bundle_data.h"
@@ -45,10 +46,16 @@ typedef struct {
     bool has_header;
 } index_walk;
 
-static hs_code visit_header(index_walk *walk, hs_bytes value, hs_error *err)
+static hs_code visit(void *user, hs_bytes key, hs_bytes value, hs_error *err)
 {
-    bool no_memory;
+    index_walk *walk = user;
     const hs__index_visitor *visitor = walk->visitor;
+    if (key.size > 0 && !walk->has_header)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has no header", visitor->path);
+    if (key.size > 0)
+        return visitor->entry(visitor->user, key, value, err);
+
+    bool no_memory;
     ProtobufCAllocator allocator = hs__proto_allocator(walk->env);
     ProtobufCMessage *message =
         hs__proto_unpack(&hs__pb__bundle_header_proto__descriptor, walk->env, value.data, value.size, &no_memory);
@@ -64,16 +71,6 @@ static hs_code visit_header(index_walk *walk, hs_bytes value, hs_error *err)
     return code;
 }
 
-static hs_code visit(void *user, hs_bytes key, hs_bytes value, hs_error *err)
-{
-    index_walk *walk = user;
-    if (key.size == 0)
-        return visit_header(walk, value, err);
-    if (!walk->has_header)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: has no header", walk->visitor->path);
-    return walk->visitor->entry(walk->visitor->user, key, value, err);
-}
-
 static hs_code visit_table(const hs_env *env, hs_bytes table, const hs__index_visitor *visitor, hs_error *err)
 {
     index_walk walk = {.env = env, .visitor = visitor};
@@ -81,6 +78,11 @@ static hs_code visit_table(const hs_env *env, hs_bytes table, const hs__index_vi
     if (!code && !walk.has_header)
         code = hs_error_set(err, HS_DATA_LOSS, "%s: has no header", visitor->path);
     return code;
+}
+
+char *hs__bundle_index_path(const hs_env *env, const char *prefix)
+{
+    return hs__format(env, "%s.index", prefix);
 }
 
 bool hs__bundle_is_v1(const hs_env *env, const char *prefix)
@@ -177,31 +179,26 @@ hs_code hs__bundle_unpack_entry(const hs_env *env, const char *path, hs_bytes ke
 
 /* Filling a reader. */
 
-/* The shape has rank -1 if it is not supported. */
-static hs_shape shape_of(const Hs__Pb__TensorShapeProto *proto)
-{
-    hs_shape shape = HS_SCALAR;
-    if (!proto)
-        return shape;
-    if (proto->unknown_rank || proto->n_dim > HS_MAX_RANK)
-        return HS_ANY_SHAPE;
-    shape.rank = (int32_t)proto->n_dim;
-    for (size_t i = 0; i < proto->n_dim; i++)
-        shape.dims[i] = proto->dim[i]->size;
-    return shape;
-}
-
 static hs__bundle_entry entry_of(const Hs__Pb__BundleEntryProto *proto)
 {
-    return (hs__bundle_entry){
+    const Hs__Pb__TensorShapeProto *shape = proto->shape;
+    hs__bundle_entry entry = {
         .dtype = (int32_t)proto->dtype,
         .shard = proto->shard_id,
-        .shape = shape_of(proto->shape),
+        .shape = HS_SCALAR,
         .offset = (uint64_t)proto->offset,
         .bytes = (uint64_t)proto->size,
         .crc = proto->crc32c,
         .slices = proto->n_slices,
     };
+    if (shape && (shape->unknown_rank || shape->n_dim > HS_MAX_RANK)) {
+        entry.shape = HS_ANY_SHAPE; /* not supported */
+    } else if (shape) {
+        entry.shape.rank = (int32_t)shape->n_dim;
+        for (size_t i = 0; i < shape->n_dim; i++)
+            entry.shape.dims[i] = shape->dim[i]->size;
+    }
+    return entry;
 }
 
 hs_code hs__bundle_check_place(const Hs__Pb__BundleEntryProto *entry, const char *path, const char *name, int32_t shards,
@@ -227,11 +224,18 @@ static bool is_slice_key(hs_bytes key)
     return *(const char *)key.data == '\0';
 }
 
-static hs_code add_named(filling *f, const char *name, const Hs__Pb__BundleEntryProto *proto, hs_error *err)
+static hs_code add_tensor(filling *f, hs_bytes key, const Hs__Pb__BundleEntryProto *proto, hs_error *err)
 {
     hs__bundle_reader *reader = f->reader;
     hs__bundle_entry entry = entry_of(proto);
-    hs_code code = hs__bundle_check_place(proto, f->path, name, reader->shards, err);
+    hs_code code = HS_OK;
+    char *name = hs__strndup(reader->env, key.data, key.size);
+    if (!name)
+        return hs__no_memory(err, key.size, "a name");
+    if (strlen(name) != key.size)
+        code = hs_error_set(err, HS_DATA_LOSS, "%s: a name contains a zero byte", f->path);
+    if (!code)
+        code = hs__bundle_check_place(proto, f->path, name, reader->shards, err);
     if (!code)
         code =
             hs__reserve(reader->env, &reader->entries, &reader->entries_capacity, reader->n_entries + 1, sizeof entry, err);
@@ -245,17 +249,7 @@ static hs_code add_named(filling *f, const char *name, const Hs__Pb__BundleEntry
     if (!code)
         reader->entries[reader->n_entries++] = entry;
     f->any_slices |= entry.slices > 0;
-    return code;
-}
-
-static hs_code add_entry(filling *f, hs_bytes key, const Hs__Pb__BundleEntryProto *proto, hs_error *err)
-{
-    char *name = hs__strndup(f->reader->env, key.data, key.size);
-    if (!name)
-        return hs__no_memory(err, key.size, "a name");
-    hs_code code = strlen(name) == key.size ? add_named(f, name, proto, err)
-                                            : hs_error_set(err, HS_DATA_LOSS, "%s: a name contains a zero byte", f->path);
-    hs__free(f->reader->env, name);
+    hs__free(reader->env, name);
     return code;
 }
 
@@ -278,7 +272,7 @@ static hs_code read_entry(void *user, hs_bytes key, hs_bytes value, hs_error *er
     hs_code code = hs__bundle_unpack_entry(f->reader->env, f->path, key, value, &proto, err);
     if (code)
         return code;
-    code = add_entry(f, key, proto, err);
+    code = add_tensor(f, key, proto, err);
     protobuf_c_message_free_unpacked(&proto->base, &allocator);
     return code;
 }
@@ -317,16 +311,6 @@ static int by_place(const void *a, const void *b)
     return hs__bundle_compare_places(((const extent *)a)->entry, ((const extent *)b)->entry);
 }
 
-static hs_code no_overlap(const extent *a, const extent *b, const char *path, hs_error *err)
-{
-    char first[HS__BOX_TEXT_SIZE] = "", second[HS__BOX_TEXT_SIZE] = "";
-    if (a->entry->shard != b->entry->shard || b->entry->offset - a->entry->offset >= a->entry->bytes)
-        return HS_OK;
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the data of '%s'%s and '%s'%s overlap", path, a->entry->name,
-                        a->box ? hs__box_text(a->box, first, sizeof first) : "", b->entry->name,
-                        b->box ? hs__box_text(b->box, second, sizeof second) : "");
-}
-
 /* Checks that no byte belongs to two tensors or slices, so that their sizes add up to at most the data files'. Empty ones
  * may have any offset. */
 static hs_code check_extents(const hs__bundle_reader *reader, const char *path, hs_error *err)
@@ -343,8 +327,15 @@ static hs_code check_extents(const hs__bundle_reader *reader, const char *path, 
             extents[n++] = (extent){&reader->slices[i].entry, &reader->slices[i].box};
     qsort(extents, n, sizeof *extents, by_place);
     hs_code code = HS_OK;
-    for (size_t i = 1; i < n && !code; i++)
-        code = no_overlap(&extents[i - 1], &extents[i], path, err);
+    for (size_t i = 1; i < n && !code; i++) {
+        const extent *a = &extents[i - 1], *b = &extents[i];
+        char first[HS__BOX_TEXT_SIZE] = "", second[HS__BOX_TEXT_SIZE] = "";
+        if (a->entry->shard != b->entry->shard || b->entry->offset - a->entry->offset >= a->entry->bytes)
+            continue;
+        code = hs_error_set(err, HS_DATA_LOSS, "%s: the data of '%s'%s and '%s'%s overlap", path, a->entry->name,
+                            a->box ? hs__box_text(a->box, first, sizeof first) : "", b->entry->name,
+                            b->box ? hs__box_text(b->box, second, sizeof second) : "");
+    }
     hs__free(reader->env, extents);
     return code;
 }
@@ -397,27 +388,23 @@ static hs_code check_key(void *user, hs_bytes key, hs_bytes value, hs_error *err
     return key.size && is_slice_key(key) ? hs__bundle_check_slice(f->reader, key, &f->next, err) : HS_OK;
 }
 
-/* Checks that each slice belongs to a tensor. The checksum of any other slice would never be verified. */
-static hs_code check_slices(const hs__bundle_reader *reader, const char *path, hs_bytes table, hs_error *err)
-{
-    hs__bundle_reader again;
-    filling f = {.reader = &again, .path = path};
-    hs_code code = hs__bundle_reader_init(&again, reader->env, reader->prefix, err);
-    if (!code && !(code = fill(&again, path, table, err)))
-        code = hs__table_read(reader->env, table, path, check_key, &f, err);
-    hs__bundle_reader_close(&again);
-    return code;
-}
-
+/* Fills another reader from the index, and checks with it that each slice belongs to a tensor. The checksum of any other
+ * slice would never be verified. */
 hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err)
 {
     char *path;
     hs_bytes table;
+    hs__bundle_reader again;
     hs_code code = load(reader, &path, &table, err);
     if (code)
         return code;
-    if (!(code = hs__table_verify(reader->env, table, path, err)))
-        code = check_slices(reader, path, table, err);
+    if (!(code = hs__table_verify(reader->env, table, path, err))) {
+        filling f = {.reader = &again, .path = path};
+        code = hs__bundle_reader_init(&again, reader->env, reader->prefix, err);
+        if (!code && !(code = fill(&again, path, table, err)))
+            code = hs__table_read(reader->env, table, path, check_key, &f, err);
+        hs__bundle_reader_close(&again);
+    }
     hs__free(reader->env, (void *)table.data);
     hs__free(reader->env, path);
     return code;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the index of a bundle: the header, the stored slices in the order of their keys, then the tensors by name. */
 #include "formats/bundle_index_writer.h"
 
 #include "bundle.pb-c.h"
@@ -109,7 +110,7 @@ typedef struct {
     Hs__Pb__TensorSliceProto__Extent extents[HS_MAX_RANK], *pointers[HS_MAX_RANK];
 } listed;
 
-static void list(listed *to, const hs__box *box)
+static void fill_listed(listed *to, const hs__box *box)
 {
     to->proto = (Hs__Pb__TensorSliceProto)HS__PB__TENSOR_SLICE_PROTO__INIT;
     to->proto.n_extent = (size_t)box->rank;
@@ -133,7 +134,7 @@ static hs_code add_sliced(indexing *x, hs_bytes key, const hs__bundle_entry *ent
     for (size_t i = 0; lists && pointers && i < x->writer->n_slices; i++) {
         const hs__bundle_slice *slice = &x->writer->slices[i];
         if (slice->entry.name == entry->name) {
-            list(&lists[n], &slice->box);
+            fill_listed(&lists[n], &slice->box);
             pointers[n] = &lists[n].proto;
             n++;
         }
@@ -151,30 +152,25 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const hs__bundle_entry *)a)->name, ((const hs__bundle_entry *)b)->name);
 }
 
-static hs_code add_all(indexing *x, hs_error *err)
-{
-    hs__bundle_writer *writer = x->writer;
-    if (writer->n_entries)
-        qsort(writer->entries, writer->n_entries, sizeof *writer->entries, by_name);
-    add_header(x);
-    hs_code code = writer->n_slices ? add_slices(x, err) : HS_OK;
-    for (size_t i = 0; i < writer->n_entries && !code; i++) {
-        const hs__bundle_entry *entry = &writer->entries[i];
-        hs_bytes key = {entry->name, strlen(entry->name)};
-        if (entry->slices)
-            code = add_sliced(x, key, entry, err);
-        else
-            add_entry(x, key, entry, 0, NULL);
-    }
-    return code || !x->failed ? code : hs__no_memory(err, 0, "the index of a checkpoint");
-}
-
 hs_code hs__bundle_build_index(hs__bundle_writer *writer, hs__buffer *index, hs_error *err)
 {
     indexing x = {.writer = writer};
     hs__buffer_init(&x.scratch, writer->env);
     hs__table_begin(&x.table, writer->env, index);
-    hs_code code = add_all(&x, err);
+    if (writer->n_entries)
+        qsort(writer->entries, writer->n_entries, sizeof *writer->entries, by_name);
+    add_header(&x);
+    hs_code code = writer->n_slices ? add_slices(&x, err) : HS_OK;
+    for (size_t i = 0; i < writer->n_entries && !code; i++) {
+        const hs__bundle_entry *entry = &writer->entries[i];
+        hs_bytes key = {entry->name, strlen(entry->name)};
+        if (entry->slices)
+            code = add_sliced(&x, key, entry, err);
+        else
+            add_entry(&x, key, entry, 0, NULL);
+    }
+    if (!code && x.failed)
+        code = hs__no_memory(err, 0, "the index of a checkpoint");
     hs_code finished = hs__table_finish(&x.table, code ? NULL : err);
     hs__buffer_free(&x.scratch);
     return code ? code : finished;

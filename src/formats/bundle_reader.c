@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the tensors of a bundle. A block is the part of a data file that belongs to one entry: a whole tensor or a stored
- * slice. */
+/* Reading the tensors of a bundle: opening it, then locating, verifying, reading and streaming a tensor. Each function
+ * handles a tensor that is stored as a whole (bundle_data.c) and one that is stored in slices (bundle_slices.c). A block is
+ * the part of a data file that belongs to one entry: a whole tensor or a stored slice. */
 #include "formats/bundle.h"
 
 #include "base/crc32c.h"
@@ -12,68 +13,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tensor in slices is streamed in pieces of this size, unless it has very many slices. */
-enum { MOST_BYTES_OF_SLICES = 1 << 20 };
-
-static bool is_file_of_checkpoint(const char *path)
-{
-    size_t length = strlen(path);
-    return (length > 6 && strcmp(path + length - 6, ".index") == 0) || strstr(hs__path_base(path), ".data-");
-}
-
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
 {
+    size_t length = strlen(prefix);
+    bool names_file = (length > 6 && strcmp(prefix + length - 6, ".index") == 0) || strstr(hs__path_base(prefix), ".data-");
     hs_code code = hs__bundle_reader_init(reader, env, prefix, err);
     if (!code)
         code = hs__bundle_read_index(reader, err);
-    if (code == HS_NOT_FOUND && is_file_of_checkpoint(prefix))
+    if (code == HS_NOT_FOUND && names_file)
         hs_error_prefix(err, "not the prefix of a checkpoint (leave out .index and .data-...)");
     if (code)
         hs__bundle_reader_close(reader);
     return code;
 }
 
-/* The data of slices. */
+/* Locating and verifying. */
 
 static int by_place(const void *a, const void *b)
 {
     return hs__bundle_compare_places(((const hs__placed *)a)->entry, ((const hs__placed *)b)->entry);
 }
 
-static hs_code locate_all(hs__bundle_reader *reader, hs__layout *layout, hs_error *err)
+/* The slices of the tensor in the order of their data. */
+static hs_code sorted_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err)
 {
-    hs_code code = HS_OK;
-    qsort(layout->items, layout->n, sizeof *layout->items, by_place);
-    for (size_t i = 0; i < layout->n && !code; i++)
-        code = hs__bundle_locate_whole(reader, layout->items[i].entry, err);
-    return code;
-}
-
-static hs_code locate_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    hs__layout layout;
-    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
-    return code ? code : locate_all(reader, &layout, err);
-}
-
-static hs_code verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    hs__layout layout;
-    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
-    if (code)
-        return code;
-    qsort(layout.items, layout.n, sizeof *layout.items, by_place);
-    for (size_t i = 0; i < layout.n && !code; i++)
-        code = hs__bundle_verify_whole(reader, layout.items[i].entry, err);
+    hs_code code = hs__bundle_lay_out(reader, entry, layout, err);
+    if (!code)
+        qsort(layout->items, layout->n, sizeof *layout->items, by_place);
     return code;
 }
 
 hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
+    hs__layout layout;
     if (!entry->slices)
         return hs__bundle_locate_whole(reader, entry, err);
     hs_code code = hs__bundle_check(reader, entry, err);
-    return code ? code : locate_slices(reader, entry, err);
+    if (code || (code = sorted_slices(reader, entry, &layout, err)))
+        return code;
+    for (size_t i = 0; i < layout.n && !code; i++)
+        code = hs__bundle_locate_whole(reader, layout.items[i].entry, err);
+    return code;
+}
+
+hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
+    hs__layout layout;
+    if (!entry->slices)
+        return hs__bundle_verify_whole(reader, entry, err);
+    hs_code code = sorted_slices(reader, entry, &layout, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < layout.n && !code; i++)
+        code = hs__bundle_verify_whole(reader, layout.items[i].entry, err);
+    return code;
 }
 
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry)
@@ -97,14 +90,6 @@ static hs_code copy_piece(void *user, char *piece, size_t at, size_t n, hs_error
     (void)err;
     hs__runs_copy(&c->runs, piece, at, n, c->to);
     return HS_OK;
-}
-
-/* Reads all of the block, to verify its checksum, and copies the runs. */
-static hs_code read_all(hs__bundle_reader *reader, const hs__bundle_entry *block, copying *c, char *scratch, hs_error *err)
-{
-    if (c->runs.run == block->bytes)
-        return hs__bundle_read_pieces(reader, block, c->to + c->runs.to, true, NULL, NULL, err);
-    return hs__bundle_read_pieces(reader, block, scratch, false, copy_piece, c, err);
 }
 
 /* Reads the runs only. Runs that are close together are read in one piece, long or distant runs one by one. */
@@ -147,37 +132,36 @@ static hs_code read_block(hs__bundle_reader *reader, hs__bundle_entry *block, co
     char *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
     if (!scratch)
         return hs__no_memory(err, HS__BUNDLE_PIECE, "reading a part of a tensor");
-    code = block->verified && !p->verify ? read_runs(reader, block, &c, scratch, err)
-                                         : read_all(reader, block, &c, scratch, err);
+    if (block->verified && !p->verify)
+        code = read_runs(reader, block, &c, scratch, err);
+    else if (c.runs.run == block->bytes)
+        code = hs__bundle_read_pieces(reader, block, p->to + c.runs.to, true, NULL, NULL, err);
+    else /* reads all of the block, to verify its checksum */
+        code = hs__bundle_read_pieces(reader, block, scratch, false, copy_piece, &c, err);
     block->verified |= !code;
     hs__free(reader->env, scratch);
     return code;
 }
 
-static hs_code read_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, const part *p, hs_error *err)
-{
-    char text[HS__BOX_TEXT_SIZE];
-    hs__layout layout;
-    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
-    for (size_t i = 0; !code && i < layout.n; i++) {
-        const hs__box *box = &layout.items[i].box;
-        if ((code = read_block(reader, layout.items[i].entry, box, p, err)))
-            hs_error_prefix(err, "slice %s", hs__box_text(box, text, sizeof text));
-    }
-    return code;
-}
-
 static hs_code read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const part *p, hs_error *err)
 {
-    hs__box whole = hs__box_of(&entry->shape);
     hs_code code = hs__bundle_check(reader, entry, err);
     if (code)
         return code;
     if (entry->dtype == HS_STRING)
         return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings, so it can only be read as a whole",
                             reader->prefix, entry->name);
-    hs__bundle_entry *own = &reader->entries[hs__map_find(&reader->names, entry->name)];
-    code = entry->slices ? read_slices(reader, entry, p, err) : read_block(reader, own, &whole, p, err);
+    hs__placed whole = {&reader->entries[hs__map_find(&reader->names, entry->name)], hs__box_of(&entry->shape)};
+    hs__layout blocks = {&whole, 1};
+    if (entry->slices && (code = hs__bundle_lay_out(reader, entry, &blocks, err)))
+        return code;
+    for (size_t i = 0; !code && i < blocks.n; i++) {
+        char text[HS__BOX_TEXT_SIZE];
+        const hs__placed *block = &blocks.items[i];
+        code = read_block(reader, block->entry, &block->box, p, err);
+        if (code && entry->slices)
+            hs_error_prefix(err, "slice %s", hs__box_text(&block->box, text, sizeof text));
+    }
     hs_tensor read = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(&p->box), p->to);
     if (!code && reader->big_endian != hs__big_endian())
         hs__swap_bytes(read.dtype, read.data, read.bytes);
@@ -226,36 +210,14 @@ hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry
 
 /* Streaming. */
 
-/* The first dimension of which one index, with all later dimensions, fits in `room` bytes. *inner gets its bytes. */
-static int32_t axis_within(const hs_shape *shape, size_t element, size_t room, size_t *inner)
-{
-    int32_t axis = shape->rank;
-    *inner = element;
-    while (axis > 1 && (size_t)shape->dims[axis - 1] <= room / *inner)
-        *inner *= (size_t)shape->dims[--axis];
-    return axis - 1;
-}
-
-/* Moves to the next part: at most `most` indices along `axis`, and one index of each dimension before it. */
-static bool next_block(hs__box *block, const hs_shape *shape, int32_t axis, int64_t most)
-{
-    int64_t *starts = block->starts;
-    starts[axis] += block->lengths[axis];
-    for (int32_t i = axis; i > 0 && starts[i] == shape->dims[i]; i--) {
-        starts[i] = 0;
-        starts[i - 1]++;
-    }
-    int64_t left = shape->dims[axis] - starts[axis];
-    block->lengths[axis] = left < most ? left : most;
-    return starts[0] < shape->dims[0];
-}
-
+/* Streams a tensor in slices. A part has at most `most` indices of the dimension `axis`, one index of each dimension before
+ * it, and all of each dimension after it. */
 static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, size_t room,
                              hs__bundle_write_fn on_piece, void *user, hs_error *err)
 {
-    size_t inner;
     const hs_shape *shape = &entry->shape;
-    hs__box block = hs__box_of(shape);
+    size_t element = hs_dtype_size((hs_dtype)entry->dtype), inner = element; /* bytes of one index of `axis` */
+    hs__box box = hs__box_of(shape);
     hs__layout layout;
     hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
     if (code || !entry->bytes)
@@ -266,17 +228,25 @@ static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *
     }
     for (size_t i = 0; i < layout.n; i++)
         layout.items[i].entry->verified = false; /* verified again with the first part that needs it */
-    int32_t axis = axis_within(shape, hs_dtype_size((hs_dtype)entry->dtype), room, &inner);
+
+    int32_t axis = shape->rank - 1;
+    while (axis > 0 && (size_t)shape->dims[axis] <= room / inner)
+        inner *= (size_t)shape->dims[axis--];
     int64_t most = (int64_t)(room / inner);
     for (int32_t i = 0; i < axis; i++)
-        block.lengths[i] = 1;
-    block.lengths[axis] = most < shape->dims[axis] ? most : shape->dims[axis];
-    do {
-        hs_shape of_block = hs__box_shape(&block);
-        size_t bytes = (size_t)hs_shape_elements(&of_block) * hs_dtype_size((hs_dtype)entry->dtype);
-        if (!(code = hs__bundle_read_slice(reader, entry, &block, piece, err)))
-            code = on_piece(user, piece, bytes, err);
-    } while (!code && next_block(&block, shape, axis, most));
+        box.lengths[i] = 1;
+    while (!code && box.starts[0] < shape->dims[0]) {
+        int64_t remaining = shape->dims[axis] - box.starts[axis];
+        box.lengths[axis] = remaining < most ? remaining : most;
+        hs_shape of_box = hs__box_shape(&box);
+        if (!(code = hs__bundle_read_slice(reader, entry, &box, piece, err)))
+            code = on_piece(user, piece, (size_t)hs_shape_elements(&of_box) * element, err);
+        box.starts[axis] += box.lengths[axis];
+        for (int32_t i = axis; i > 0 && box.starts[i] == shape->dims[i]; i--) {
+            box.starts[i] = 0;
+            box.starts[i - 1]++;
+        }
+    }
     return code;
 }
 
@@ -296,23 +266,17 @@ static hs_code swap_piece(void *user, char *piece, size_t at, size_t n, hs_error
     return s->on_piece(s->user, piece, n, err);
 }
 
-/* Each piece of a tensor in slices is searched in all slices. So pieces grow with the number of slices. */
-static uint64_t largest_piece(const hs__bundle_entry *entry)
-{
-    enum { PER_SLICE = 64 };
-    if (!entry->slices)
-        return HS__BUNDLE_PIECE;
-    return entry->slices < MOST_BYTES_OF_SLICES / PER_SLICE ? MOST_BYTES_OF_SLICES : (uint64_t)entry->slices * PER_SLICE;
-}
-
 hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_write_fn on_piece,
                           void *user, hs_error *err)
 {
+    enum { PIECE_OF_SLICES = 1 << 20, PER_SLICE = 64 };
     streaming s = {entry, reader->big_endian != hs__big_endian(), on_piece, user};
     hs_code code = hs__bundle_locate(reader, entry, err);
     if (code)
         return code;
-    uint64_t most = largest_piece(entry);
+    uint64_t most = HS__BUNDLE_PIECE;
+    if (entry->slices) /* all slices are searched for each piece, so pieces grow with the number of slices */
+        most = entry->slices < PIECE_OF_SLICES / PER_SLICE ? PIECE_OF_SLICES : (uint64_t)entry->slices * PER_SLICE;
     size_t room = (size_t)(entry->bytes < most ? entry->bytes : most);
     void *scratch = hs__realloc(reader->env, NULL, room, 1);
     if (!scratch)
@@ -321,9 +285,4 @@ hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *ent
                          : hs__bundle_read_pieces(reader, entry, scratch, false, swap_piece, &s, err);
     hs__free(reader->env, scratch);
     return code;
-}
-
-hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    return entry->slices ? verify_slices(reader, entry, err) : hs__bundle_verify_whole(reader, entry, err);
 }

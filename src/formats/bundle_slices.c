@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading an index calls hs__bundle_add_slice for each slice, then hs__bundle_list_slices for each tensor. Only when a
+ * tensor is read does hs__bundle_lay_out check that its slices cover it. */
 #include "formats/bundle_slices.h"
 
 #include "formats/bundle_data.h"
@@ -76,18 +78,12 @@ static hs__box listed_box(const Hs__Pb__TensorSliceProto *proto)
     return box;
 }
 
-static uint64_t bytes_in_memory(const hs__bundle_entry *entry)
-{
-    hs_tensor whole = hs_tensor_of((hs_dtype)entry->dtype, entry->shape, NULL);
-    return entry->dtype == HS_STRING ? 0 : whole.bytes;
-}
-
 hs_code hs__bundle_list_slices(hs__bundle_reader *reader, hs__bundle_entry *entry, const Hs__Pb__BundleEntryProto *proto,
                                hs_error *err)
 {
     size_t n;
     hs__bundle_slice *slices = slices_of(reader, entry->name, &n);
-    entry->bytes = bytes_in_memory(entry);
+    entry->bytes = entry->dtype == HS_STRING ? 0 : hs_tensor_of((hs_dtype)entry->dtype, entry->shape, NULL).bytes;
     for (size_t i = 0; i < proto->n_slices && !entry->lost; i++) {
         hs__box box = listed_box(proto->slices[i]);
         hs__bundle_slice *slice = find_slice(slices, n, &box);
@@ -188,14 +184,6 @@ static hs_code place(const hs__bundle_reader *reader, const hs__bundle_entry *en
     return HS_OK;
 }
 
-static hs_code report_overlap(const hs__bundle_reader *reader, const hs__placed *a, const hs__placed *b, hs_error *err)
-{
-    char first[HS__BOX_TEXT_SIZE], second[HS__BOX_TEXT_SIZE];
-    return hs_error_set(err, HS_DATA_LOSS, "%s: slices %s and %s of '%s' overlap", reader->prefix,
-                        hs__box_text(&a->box, first, sizeof first), hs__box_text(&b->box, second, sizeof second),
-                        a->entry->name);
-}
-
 static int by_start(const void *a, const void *b)
 {
     int64_t first = ((const hs__placed *)a)->box.starts[0], second = ((const hs__placed *)b)->box.starts[0];
@@ -214,9 +202,13 @@ static hs_code report_coverage(const hs__bundle_reader *reader, const hs__bundle
         hs_shape shape = hs__box_shape(&items[i].box);
         found += (uint64_t)hs_shape_elements(&shape);
         int64_t end = items[i].box.starts[0] + items[i].box.lengths[0];
-        for (size_t k = i + 1; k < layout->n && items[k].box.starts[0] < end && pairs < MOST_PAIRS; k++, pairs++)
+        for (size_t k = i + 1; k < layout->n && items[k].box.starts[0] < end && pairs < MOST_PAIRS; k++, pairs++) {
+            char first[HS__BOX_TEXT_SIZE], second[HS__BOX_TEXT_SIZE];
             if (hs__box_meets(&items[i].box, &items[k].box))
-                return report_overlap(reader, &items[i], &items[k], err);
+                return hs_error_set(err, HS_DATA_LOSS, "%s: slices %s and %s of '%s' overlap", reader->prefix,
+                                    hs__box_text(&items[i].box, first, sizeof first),
+                                    hs__box_text(&items[k].box, second, sizeof second), items[i].entry->name);
+        }
     }
     if (found >= wanted)
         return hs_error_set(err, HS_DATA_LOSS, "%s: slices of '%s' overlap", reader->prefix, entry->name);
@@ -263,36 +255,31 @@ static hs_code check_once(const hs__bundle_reader *reader, const hs__bundle_entr
     return HS_OK;
 }
 
-static hs_code lay_out(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err)
+hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err)
 {
+    hs_code code = HS_OK;
+    if (reader->placed_of == entry) {
+        *layout = (hs__layout){reader->placed, reader->n_placed};
+        return HS_OK;
+    }
+    if ((code = hs__bundle_check_shape(reader, entry, err)) || (code = check_lists(reader, entry, err)))
+        return code;
     size_t n;
     hs__bundle_slice *slices = slices_of(reader, entry->name, &n);
-    *layout = (hs__layout){.n = n};
-    layout->items = hs__alloc(reader->env, n, sizeof *layout->items);
+    *layout = (hs__layout){.n = n, .items = hs__alloc(reader->env, n, sizeof *layout->items)};
     if (!layout->items)
         return hs__no_memory(err, n * sizeof *layout->items, "the slices of a tensor");
-    hs_code code = HS_OK;
     for (size_t i = 0; i < n && !code; i++)
         code = place(reader, entry, &slices[i], &layout->items[i], err);
     if (!code)
         code = check_once(reader, entry, layout, err);
-    if (code)
+    if (code) {
         hs__free(reader->env, layout->items);
-    return code;
-}
-
-hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err)
-{
-    hs_code code = HS_OK;
-    if (reader->placed_of != entry) {
-        if ((code = hs__bundle_check_shape(reader, entry, err)) || (code = check_lists(reader, entry, err)) ||
-            (code = lay_out(reader, entry, layout, err)))
-            return code;
-        hs__free(reader->env, reader->placed);
-        reader->placed = layout->items;
-        reader->n_placed = layout->n;
-        reader->placed_of = entry;
+        return code;
     }
-    *layout = (hs__layout){reader->placed, reader->n_placed};
+    hs__free(reader->env, reader->placed);
+    reader->placed = layout->items;
+    reader->n_placed = n;
+    reader->placed_of = entry;
     return HS_OK;
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Each function that adds a tensor checks it, adds its entry, and writes its data at the end of the data file. Finishing
+ * writes the index from the entries. A function that fails sets `failed`, which stops all later calls. */
 #include "formats/bundle.h"
 
 #include "base/crc32c.h"
@@ -44,27 +46,6 @@ static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor,
     return code;
 }
 
-/* Writes numbers that are not in memory, piece by piece. */
-static hs_code write_filled(hs__bundle_writer *writer, hs__bundle_entry *entry, size_t bytes, hs__bundle_fill_fn fill,
-                            void *user, hs_error *err)
-{
-    hs__checked checked = HS__NOT_CHECKED;
-    size_t room = bytes < PIECE ? bytes : PIECE;
-    char *piece = hs__realloc(writer->env, NULL, room, 1);
-    hs_code code = piece ? HS_OK : hs__no_memory(err, room, "writing a checkpoint");
-    for (size_t done = 0, n; !code && done < bytes; done += n) {
-        n = bytes - done < PIECE ? bytes - done : PIECE;
-        if ((code = fill(user, piece, n, err)))
-            break;
-        hs__check_piece(&checked, (hs_dtype)entry->dtype, piece, done, n);
-        code = hs__stream_write(&writer->data, piece, n, err);
-    }
-    entry->bytes = bytes;
-    note_checked(writer, &checked, entry);
-    hs__free(writer->env, piece);
-    return code;
-}
-
 static hs_code write_strings(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
 {
     const hs_string *strings = tensor->data;
@@ -95,26 +76,20 @@ static hs_code add_name(hs__bundle_writer *writer, const char *name, const char 
     return code ? code : hs__map_add(&writer->names, name, writer->n_entries, kept, err);
 }
 
-/* Writes zeros up to the next aligned offset. */
-static hs_code align(hs__bundle_writer *writer, hs_error *err)
+/* Writes zeros up to the next aligned offset, where the data of the entry begins. Fills the entry for a tensor with the
+ * dtype and shape of `kind`. */
+static hs_code place_data(hs__bundle_writer *writer, const hs_tensor *kind, hs__bundle_entry *entry, hs_error *err)
 {
     static const char zeros[64];
     uint64_t over = writer->alignment ? writer->offset % writer->alignment : 0;
+    uint64_t padding = over ? writer->alignment - over : 0;
     hs_code code = HS_OK;
-    for (uint64_t left = over ? writer->alignment - over : 0; !code && left;) {
-        size_t n = left < sizeof zeros ? (size_t)left : sizeof zeros;
+    while (!code && padding) {
+        size_t n = padding < sizeof zeros ? (size_t)padding : sizeof zeros;
         code = hs__stream_write(&writer->data, zeros, n, err);
         writer->offset += n;
-        left -= n;
+        padding -= n;
     }
-    return code;
-}
-
-/* Fills the entry, which has its name, for a tensor with the dtype and shape of `kind`. The next bytes of the file are its
- * data. */
-static hs_code place_data(hs__bundle_writer *writer, const hs_tensor *kind, hs__bundle_entry *entry, hs_error *err)
-{
-    hs_code code = align(writer, err);
     entry->dtype = (int32_t)kind->dtype;
     entry->shard = writer->shard;
     entry->shape = hs_tensor_shape(kind);
@@ -165,106 +140,34 @@ static hs_code add_tensor(hs__bundle_writer *writer, const char *name, const hs_
     return code;
 }
 
-static hs_code add_from(hs__bundle_writer *writer, const char *name, const hs_tensor *kind, hs__bundle_fill_fn fill,
-                        void *user, hs_error *err)
-{
-    hs__bundle_entry entry;
-    hs_shape shape = hs_tensor_shape(kind);
-    int64_t n = hs_shape_elements(&shape);
-    if (n < 0 || (uint64_t)n != kind->bytes / hs_dtype_size(kind->dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has an invalid shape", name);
-    hs_code code = add_entry(writer, name, &entry, err);
-    if (code)
-        return code;
-    if (!(code = place_data(writer, kind, &entry, err)))
-        code = write_filled(writer, &entry, kind->bytes, fill, user, err);
-    writer->offset += entry.bytes;
-    writer->entries[writer->n_entries++] = entry;
-    return code;
-}
-
-typedef struct {
-    hs__bundle_writer *writer;
-    hs__bundle_entry *entry;
-    uint32_t crc;
-} appending;
-
-static hs_code put_bytes(void *user, const void *data, size_t bytes, hs_error *err)
-{
-    appending *a = user;
-    const char *from = data;
-    hs_code code = HS_OK;
-    for (size_t done = 0, n; !code && done < bytes; done += n) {
-        n = bytes - done < PIECE ? bytes - done : PIECE;
-        a->crc = hs__crc32c(a->crc, from + done, n);
-        code = hs__stream_write(&a->writer->data, from + done, n, err);
-    }
-    a->entry->bytes += bytes;
-    return code;
-}
-
-static hs_code add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce_fn produce, void *source,
-                         hs_error *err)
-{
-    static const hs_tensor kind = {.dtype = HS_UINT8, .rank = 1};
-    hs__bundle_entry entry;
-    appending a = {.writer = writer, .entry = &entry};
-    hs_code code = add_entry(writer, name, &entry, err);
-    if (code)
-        return code;
-    if (!(code = place_data(writer, &kind, &entry, err)))
-        code = produce(source, put_bytes, &a, err);
-    entry.shape.dims[0] = (int64_t)entry.bytes;
-    entry.crc = hs__crc32c_mask(a.crc);
-    writer->offset += entry.bytes;
-    writer->entries[writer->n_entries++] = entry;
-    return code;
-}
-
-/* Finds the entry of the slice's tensor, or adds it with the first slice. */
-static hs_code find_whole(hs__bundle_writer *writer, const char *name, const hs_shape *whole, const hs_tensor *slice,
-                          hs__bundle_entry **entry, hs_error *err)
-{
-    size_t at = hs__map_find(&writer->names, name);
-    hs__bundle_entry new = {.dtype = (int32_t)slice->dtype, .shape = *whole};
-    hs_code code = at == HS__NONE ? add_name(writer, name, &new.name, err) : HS_OK;
-    if (code)
-        return code;
-    if (at == HS__NONE) {
-        writer->entries[at = writer->n_entries++] = new;
-    } else if (!writer->entries[at].slices || writer->entries[at].dtype != new.dtype ||
-               !hs_shape_equal(&writer->entries[at].shape, whole)) {
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' already exists, as a whole or with another dtype or shape",
-                            name);
-    }
-    *entry = &writer->entries[at];
-    return HS_OK;
-}
-
-static hs_code check_apart(const hs__bundle_writer *writer, const char *name, const hs__box *box, hs_error *err)
-{
-    char first[HS__BOX_TEXT_SIZE], second[HS__BOX_TEXT_SIZE];
-    for (size_t i = 0; i < writer->n_slices; i++) {
-        const hs__bundle_slice *other = &writer->slices[i];
-        if (other->entry.name == name && hs__box_meets(&other->box, box))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "slices %s and %s of '%s' overlap",
-                                hs__box_text(&other->box, first, sizeof first), hs__box_text(box, second, sizeof second),
-                                name);
-    }
-    return HS_OK;
-}
-
 static hs_code add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole, const hs__box *box,
                          const hs_tensor *tensor, hs_error *err)
 {
-    hs__bundle_entry *entry = NULL;
-    hs__bundle_slice slice = {.box = *box};
-    hs_code code = find_whole(writer, name, whole, tensor, &entry, err);
-    if (code || (code = check_apart(writer, entry->name, box, err)) ||
-        (code =
-             hs__reserve(writer->env, &writer->slices, &writer->slices_capacity, writer->n_slices + 1, sizeof slice, err)))
+    size_t at = hs__map_find(&writer->names, name);
+    hs__bundle_entry new = {.dtype = (int32_t)tensor->dtype, .shape = *whole};
+    hs_code code = at == HS__NONE ? add_name(writer, name, &new.name, err) : HS_OK;
+    if (code)
         return code;
-    slice.entry.name = entry->name;
+    if (at == HS__NONE) /* the first slice adds the entry of its tensor */
+        writer->entries[at = writer->n_entries++] = new;
+    else if (!writer->entries[at].slices || writer->entries[at].dtype != new.dtype ||
+             !hs_shape_equal(&writer->entries[at].shape, whole))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' already exists, as a whole or with another dtype or shape",
+                            name);
+    hs__bundle_entry *entry = &writer->entries[at];
+
+    for (size_t i = 0; i < writer->n_slices; i++) {
+        char first[HS__BOX_TEXT_SIZE], second[HS__BOX_TEXT_SIZE];
+        const hs__bundle_slice *other = &writer->slices[i];
+        if (other->entry.name == entry->name && hs__box_meets(&other->box, box))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "slices %s and %s of '%s' overlap",
+                                hs__box_text(&other->box, first, sizeof first), hs__box_text(box, second, sizeof second),
+                                entry->name);
+    }
+    hs__bundle_slice slice = {.box = *box, .entry.name = entry->name};
+    code = hs__reserve(writer->env, &writer->slices, &writer->slices_capacity, writer->n_slices + 1, sizeof slice, err);
+    if (code)
+        return code;
     entry->slices++;
     code = write_data(writer, tensor, &slice.entry, err);
     writer->slices[writer->n_slices++] = slice;
@@ -286,44 +189,99 @@ hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const
 hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
                                    hs__bundle_fill_fn fill, void *user, hs_error *err)
 {
+    hs__bundle_entry entry;
+    hs__checked checked = HS__NOT_CHECKED;
     hs_tensor kind = hs_tensor_of(dtype, *shape, NULL);
+    int64_t elements = hs_shape_elements(shape);
     if (writer->failed)
         return failed_before(writer, err);
-    return writer->failed = add_from(writer, name, &kind, fill, user, err);
+    if (elements < 0 || (uint64_t)elements != kind.bytes / hs_dtype_size(dtype))
+        return writer->failed = hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has an invalid shape", name);
+    hs_code code = add_entry(writer, name, &entry, err);
+    if (code)
+        return writer->failed = code;
+
+    size_t room = kind.bytes < PIECE ? kind.bytes : PIECE;
+    char *piece = hs__realloc(writer->env, NULL, room, 1);
+    if (!(code = place_data(writer, &kind, &entry, err)) && !piece)
+        code = hs__no_memory(err, room, "writing a checkpoint");
+    for (size_t done = 0, n; !code && done < kind.bytes; done += n) {
+        n = kind.bytes - done < PIECE ? kind.bytes - done : PIECE;
+        if ((code = fill(user, piece, n, err)))
+            break;
+        hs__check_piece(&checked, dtype, piece, done, n);
+        code = hs__stream_write(&writer->data, piece, n, err);
+    }
+    hs__free(writer->env, piece);
+    entry.bytes = kind.bytes;
+    note_checked(writer, &checked, &entry);
+    writer->offset += entry.bytes;
+    writer->entries[writer->n_entries++] = entry;
+    return writer->failed = code;
+}
+
+typedef struct {
+    hs__bundle_writer *writer;
+    uint64_t bytes;
+    uint32_t crc;
+} appending;
+
+static hs_code put_bytes(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    appending *a = user;
+    const char *from = data;
+    hs_code code = HS_OK;
+    for (size_t done = 0, n; !code && done < bytes; done += n) {
+        n = bytes - done < PIECE ? bytes - done : PIECE;
+        a->crc = hs__crc32c(a->crc, from + done, n);
+        code = hs__stream_write(&a->writer->data, from + done, n, err);
+    }
+    a->bytes += bytes;
+    return code;
 }
 
 hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce_fn produce,
                                     void *source, hs_error *err)
 {
+    static const hs_tensor kind = {.dtype = HS_UINT8, .rank = 1};
+    hs__bundle_entry entry;
+    appending a = {.writer = writer};
     if (writer->failed)
         return failed_before(writer, err);
-    return writer->failed = add_bytes(writer, name, produce, source, err);
-}
-
-static hs_code add_part(hs__bundle_writer *writer, const char *name, const hs_shape *whole, const int64_t *starts,
-                        const hs_tensor *slice, hs_error *err)
-{
-    char text[HS__BOX_TEXT_SIZE], shape[HS_SHAPE_TEXT_SIZE];
-    hs_code code = check_tensor(name, slice, err);
+    hs_code code = add_entry(writer, name, &entry, err);
     if (code)
-        return code;
-    hs_shape part = hs_tensor_shape(slice);
-    hs__box box = hs__box_of(&part), inside;
-    for (int32_t i = 0; i < part.rank; i++)
-        box.starts[i] = starts[i];
-    if (!hs__box_in(&box, whole, &inside) || hs_shape_elements(&part) == 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is not a slice of '%s' with shape %s",
-                            hs__box_text(&box, text, sizeof text), name, hs_shape_text(whole, shape, sizeof shape));
-    return hs_shape_equal(&part, whole) ? add_tensor(writer, name, slice, err)
-                                        : add_slice(writer, name, whole, &box, slice, err);
+        return writer->failed = code;
+    if (!(code = place_data(writer, &kind, &entry, err)))
+        code = produce(source, put_bytes, &a, err);
+    entry.bytes = a.bytes;
+    entry.shape.dims[0] = (int64_t)a.bytes;
+    entry.crc = hs__crc32c_mask(a.crc);
+    writer->offset += entry.bytes;
+    writer->entries[writer->n_entries++] = entry;
+    return writer->failed = code;
 }
 
 hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole,
                                     const int64_t *starts, const hs_tensor *slice, hs_error *err)
 {
+    char text[HS__BOX_TEXT_SIZE], shape[HS_SHAPE_TEXT_SIZE];
     if (writer->failed)
         return failed_before(writer, err);
-    return writer->failed = add_part(writer, name, whole, starts, slice, err);
+    hs_code code = check_tensor(name, slice, err);
+    if (code)
+        return writer->failed = code;
+    hs_shape part = hs_tensor_shape(slice);
+    hs__box box = hs__box_of(&part), inside;
+    for (int32_t i = 0; i < part.rank; i++)
+        box.starts[i] = starts[i];
+    if (!hs__box_in(&box, whole, &inside) || hs_shape_elements(&part) == 0)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%s is not a slice of '%s' with shape %s",
+                            hs__box_text(&box, text, sizeof text), name, hs_shape_text(whole, shape, sizeof shape));
+    else if (hs_shape_equal(&part, whole))
+        code = add_tensor(writer, name, slice, err);
+    else
+        code = add_slice(writer, name, whole, &box, slice, err);
+    return writer->failed = code;
 }
 
 hs_code hs__bundle_writer_finish_data(hs__bundle_writer *writer, hs_error *err)
@@ -335,31 +293,11 @@ hs_code hs__bundle_writer_finish_data(hs__bundle_writer *writer, hs_error *err)
     return code;
 }
 
-static void join_nonfinite(hs__bundle_writer *writer, const hs__bundle_writer *other)
-{
-    size_t at = other->n_nonfinite ? hs__map_find(&writer->names, other->nonfinite_name) : HS__NONE;
-    if (at != HS__NONE && (!writer->n_nonfinite || strcmp(other->nonfinite_name, writer->nonfinite_name) < 0)) {
-        writer->nonfinite = other->nonfinite;
-        writer->nonfinite_name = writer->entries[at].name;
-    }
-    writer->n_nonfinite += other->n_nonfinite;
-}
-
-static hs_code join_slices(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err)
-{
-    hs_code code = hs__reserve(writer->env, &writer->slices, &writer->slices_capacity, writer->n_slices + other->n_slices,
-                               sizeof *writer->slices, err);
-    for (size_t i = 0; !code && i < other->n_slices; i++) {
-        hs__bundle_slice slice = other->slices[i];
-        slice.entry.name = writer->entries[hs__map_find(&writer->names, slice.entry.name)].name;
-        writer->slices[writer->n_slices++] = slice;
-    }
-    return code;
-}
-
-static hs_code join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err)
+hs_code hs__bundle_writer_join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err)
 {
     hs_code code = HS_OK;
+    if (writer->failed)
+        return failed_before(writer, err);
     for (size_t i = 0; i < other->n_entries && !code; i++) {
         hs__bundle_entry entry;
         if ((code = add_entry(writer, other->entries[i].name, &entry, err)))
@@ -369,36 +307,37 @@ static hs_code join(hs__bundle_writer *writer, const hs__bundle_writer *other, h
         entry.name = name;
         writer->entries[writer->n_entries++] = entry;
     }
-    if (!code && !(code = join_slices(writer, other, err)))
-        join_nonfinite(writer, other);
-    return code;
-}
-
-hs_code hs__bundle_writer_join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err)
-{
-    if (writer->failed)
-        return failed_before(writer, err);
-    return writer->failed = join(writer, other, err);
-}
-
-static hs_code finish(hs__bundle_writer *writer, const char *path, hs_error *err)
-{
-    hs_code code = hs__stream_finish(&writer->data, err);
-    if (code)
-        return code;
-    hs__buffer index;
-    hs__buffer_init(&index, writer->env);
-    if (!(code = hs__bundle_build_index(writer, &index, err)))
-        code = hs__file_write_synced(writer->env, path, index.data, index.size, err);
-    hs__buffer_free(&index);
-    return code;
+    if (!code)
+        code = hs__reserve(writer->env, &writer->slices, &writer->slices_capacity, writer->n_slices + other->n_slices,
+                           sizeof *writer->slices, err);
+    for (size_t i = 0; !code && i < other->n_slices; i++) {
+        hs__bundle_slice slice = other->slices[i];
+        slice.entry.name = writer->entries[hs__map_find(&writer->names, slice.entry.name)].name;
+        writer->slices[writer->n_slices++] = slice;
+    }
+    if (!code && other->n_nonfinite) {
+        const char *name = writer->entries[hs__map_find(&writer->names, other->nonfinite_name)].name;
+        if (!writer->n_nonfinite || strcmp(name, writer->nonfinite_name) < 0) {
+            writer->nonfinite = other->nonfinite;
+            writer->nonfinite_name = name;
+        }
+        writer->n_nonfinite += other->n_nonfinite;
+    }
+    return writer->failed = code;
 }
 
 hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err)
 {
     if (writer->failed)
         return failed_before(writer, err);
-    hs_code code = finish(writer, path, err);
+    hs__buffer index;
+    hs__buffer_init(&index, writer->env);
+    hs_code code = hs__stream_finish(&writer->data, err);
+    if (!code)
+        code = hs__bundle_build_index(writer, &index, err);
+    if (!code)
+        code = hs__file_write_synced(writer->env, path, index.data, index.size, err);
+    hs__buffer_free(&index);
     writer->failed = code ? code : HS_FAILED_PRECONDITION; /* nothing can follow */
     return code;
 }

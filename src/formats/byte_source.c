@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__source_read copies from the window, and refills it: read_plain from the file, read_inflated by decompressing from the
+ * last position, or from the start of the file if the offset lies before the window. */
 #include "formats/byte_source.h"
 
 #include "formats/zlib_memory.h"
@@ -101,9 +103,13 @@ static hs_code read_plain(hs__byte_source *source, uint64_t offset, unsigned cha
     return HS_OK;
 }
 
-/* Makes room in the window. Keeps the bytes from the mark on, unless they are more than half of it. */
-static void slide(hs__byte_source *source)
+/* Fills the window with the next bytes. If it is not full afterwards, the file ends there now, or is damaged there. */
+static hs_code fill_inflated(hs__byte_source *source, hs_error *err)
 {
+    hs__inflater *in = source->inflater;
+    z_stream *z = &in->z;
+
+    /* Keep the bytes from the mark on, unless they are more than half of the window. */
     uint64_t end = source->at + source->filled;
     size_t kept = source->mark >= source->at && source->mark < end ? (size_t)(end - source->mark) : 0;
     if (kept > source->capacity / 2)
@@ -111,73 +117,51 @@ static void slide(hs__byte_source *source)
     memmove(source->window, source->window + source->filled - kept, kept);
     source->at = end - kept;
     source->filled = kept;
-}
 
-static hs_code refused(const hs__byte_source *source, int result, hs_error *err)
-{
-    const z_stream *z = &source->inflater->z;
-    if (result == Z_MEM_ERROR)
-        return hs__no_memory(err, source->capacity, "decompressing");
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the compressed data is damaged before byte %llu: %s", source->path,
-                        (unsigned long long)source->inflater->input_at, z->msg ? z->msg : "unknown format");
-}
-
-/* Decompresses the input into the window. Returns false at the end of the output, or if zlib failed. */
-static bool inflate_some(hs__byte_source *source, int *result)
-{
-    hs__inflater *in = source->inflater;
-    if (in->ended) {
-        inflateReset(&in->z);
-        in->ended = false;
-    }
-    size_t room = source->capacity - source->filled;
-    in->z.next_out = source->window + source->filled;
-    in->z.avail_out = (uInt)room;
-    *result = inflate(&in->z, Z_NO_FLUSH);
-    source->filled += room - in->z.avail_out;
-    in->ended = *result == Z_STREAM_END;
-    return *result == Z_OK || *result == Z_STREAM_END;
-}
-
-/* Fills the window with the next bytes. If it is not full afterwards, the file ends there now, or is damaged there. */
-static hs_code fill_inflated(hs__byte_source *source, hs_error *err)
-{
-    hs__inflater *in = source->inflater;
-    slide(source);
-    size_t before = source->filled;
     while (source->filled < source->capacity) {
-        if (in->z.avail_in == 0) {
+        if (z->avail_in == 0) {
             size_t got;
             hs_code code = read_file(source, in->input_at, in->input, sizeof in->input, &got, err);
             if (code || got == 0)
                 return code;
-            in->z.next_in = in->input;
-            in->z.avail_in = (uInt)got;
+            z->next_in = in->input;
+            z->avail_in = (uInt)got;
             in->input_at += got;
         }
-        int result;
-        if (!inflate_some(source, &result) && result != Z_BUF_ERROR)
-            return source->filled > before ? HS_OK : refused(source, result, err); /* bytes before the damage are valid */
+        if (in->ended) {
+            inflateReset(z);
+            in->ended = false;
+        }
+        size_t room = source->capacity - source->filled;
+        z->next_out = source->window + source->filled;
+        z->avail_out = (uInt)room;
+        int result = inflate(z, Z_NO_FLUSH);
+        source->filled += room - z->avail_out;
+        in->ended = result == Z_STREAM_END;
+        if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR)
+            continue;
+        if (source->filled > kept)
+            return HS_OK; /* bytes before the damage are valid */
+        if (result == Z_MEM_ERROR)
+            return hs__no_memory(err, source->capacity, "decompressing");
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the compressed data is damaged before byte %llu: %s", source->path,
+                            (unsigned long long)in->input_at, z->msg ? z->msg : "unknown format");
     }
     return HS_OK;
-}
-
-static void rewind_inflater(hs__byte_source *source)
-{
-    hs__inflater *in = source->inflater;
-    inflateReset(&in->z);
-    in->z.avail_in = 0;
-    in->ended = false;
-    in->input_at = 0;
-    source->at = source->filled = 0;
 }
 
 static hs_code read_inflated(hs__byte_source *source, uint64_t offset, unsigned char *to, size_t bytes, size_t *got,
                              hs_error *err)
 {
+    hs__inflater *in = source->inflater;
     *got = 0;
-    if (offset < source->at)
-        rewind_inflater(source);
+    if (offset < source->at) { /* start again at the beginning of the file */
+        inflateReset(&in->z);
+        in->z.avail_in = 0;
+        in->ended = false;
+        in->input_at = 0;
+        source->at = source->filled = 0;
+    }
     while (*got < bytes) {
         size_t n = copy_from_window(source, offset + *got, to + *got, bytes - *got);
         *got += n;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__png_write writes a header, all rows in one chunk, and an end: each row is filtered (choose_filter), then compressed
+ * (compress_row). */
 #include "formats/png.h"
 
 #include "formats/zlib_memory.h"
@@ -94,16 +96,7 @@ static void filter_row(const png_writer *w, int filter, const unsigned char *row
     }
 }
 
-/* The sum of the absolute differences. */
-static uint64_t remainder_of(const unsigned char *filtered, size_t bytes)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < bytes; i++)
-        sum += filtered[i] < 128 ? filtered[i] : 256U - filtered[i];
-    return sum;
-}
-
-/* Applies the filter with the smallest differences, which usually compresses best. */
+/* Applies the filter with the smallest sum of absolute differences, which usually compresses best. */
 static unsigned char *choose_filter(const png_writer *w, size_t y)
 {
     const unsigned char *row = w->pixels->data + y * w->row_bytes, *above = y ? row - w->row_bytes : w->rows;
@@ -112,9 +105,11 @@ static unsigned char *choose_filter(const png_writer *w, size_t y)
     for (int filter = 0; filter < FILTERS; filter++) {
         unsigned char *filtered = w->rows + w->row_bytes + (size_t)filter * (w->row_bytes + 1);
         filter_row(w, filter, row, above, filtered);
-        uint64_t left = remainder_of(filtered + 1, w->row_bytes);
-        if (left < least) {
-            least = left;
+        uint64_t sum = 0;
+        for (size_t i = 1; i <= w->row_bytes; i++)
+            sum += filtered[i] < 128 ? filtered[i] : 256U - filtered[i];
+        if (sum < least) {
+            least = sum;
             best = filtered;
         }
     }
@@ -138,16 +133,6 @@ static bool compress_row(png_writer *w, unsigned char *row, size_t bytes, int fl
         w->out->size += PIECE - stream->avail_out;
     } while (!stream->avail_out);
     return true;
-}
-
-static void put_pixels(png_writer *w)
-{
-    size_t begun = begin_chunk(w->out, "IDAT");
-    bool ok = true;
-    for (size_t y = 0; ok && y < w->pixels->height; y++)
-        ok = compress_row(w, choose_filter(w, y), w->row_bytes + 1, Z_NO_FLUSH);
-    if (ok && compress_row(w, NULL, 0, Z_FINISH))
-        end_chunk(w->out, begun);
 }
 
 static hs_code check(const hs__pixels *p, hs_error *err)
@@ -175,7 +160,12 @@ hs_code hs__png_write(hs__buffer *out, const hs__pixels *pixels, hs_error *err)
         return hs__no_memory(err, (FILTERS + 1) * w.row_bytes, "a PNG");
     }
     put_header(out, pixels);
-    put_pixels(&w);
+    size_t begun = begin_chunk(out, "IDAT");
+    bool ok = true;
+    for (size_t y = 0; ok && y < pixels->height; y++)
+        ok = compress_row(&w, choose_filter(&w, y), w.row_bytes + 1, Z_NO_FLUSH);
+    if (ok && compress_row(&w, NULL, 0, Z_FINISH))
+        end_chunk(out, begun);
     end_chunk(out, begin_chunk(out, "IEND"));
     deflateEnd(&w.stream);
     hs__free(out->env, w.rows);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing protobuf's text format. */
+/* Parsing protobuf's text format: parse_fields parses the fields of a message with parse_single or parse_repeated, which
+ * call parse_value, which calls parse_fields for a message inside. */
 #include "formats/proto_text.h"
 
 #include "base/c_locale.h"
@@ -256,8 +257,10 @@ static hs_code parse_scalar(parser *p, const ProtobufCFieldDescriptor *field, vo
     }
 }
 
-static hs_code parse_message(parser *p, const ProtobufCFieldDescriptor *field, ProtobufCMessage **to, int depth)
+static hs_code parse_value(parser *p, const ProtobufCFieldDescriptor *field, void *to, int depth)
 {
+    if (field->type != PROTOBUF_C_TYPE_MESSAGE)
+        return parse_scalar(p, field, to);
     const ProtobufCMessageDescriptor *of = field->descriptor;
     char closing = accept(p, '{') ? '}' : accept(p, '<') ? '>' : '\0';
     if (!closing)
@@ -268,15 +271,8 @@ static hs_code parse_message(parser *p, const ProtobufCFieldDescriptor *field, P
     if (!message)
         return no_memory(p, of->sizeof_message);
     protobuf_c_message_init(of, message);
-    *to = message; /* the caller frees it with the whole message, also after a failure */
+    *(ProtobufCMessage **)to = message; /* the caller frees it with the whole message, also after a failure */
     return parse_fields(p, message, closing, depth + 1);
-}
-
-static hs_code parse_value(parser *p, const ProtobufCFieldDescriptor *field, void *to, int depth)
-{
-    if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-        return parse_message(p, field, to, depth);
-    return parse_scalar(p, field, to);
 }
 
 /* Appends one element. The capacity of the array is the number of its elements, rounded up to a power of two. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing protobuf's text format. */
+/* Writing protobuf's text format: write_message writes each field that is set with write_value, which calls write_message
+ * for a message inside. */
 #include "formats/proto_text.h"
 
 #include "base/text.h"
@@ -47,15 +48,6 @@ static void write_real(double value, bool narrow, hs__buffer *out)
         hs__buffer_text(out, "%s", isinf(value) ? value < 0 ? "-inf" : "inf" : hs__real_text(text, value, narrow));
 }
 
-static void write_enum(const ProtobufCEnumDescriptor *of, int value, hs__buffer *out)
-{
-    const ProtobufCEnumValue *named = protobuf_c_enum_descriptor_get_value(of, value);
-    if (named)
-        hs__buffer_text(out, "%s", named->name);
-    else
-        hs__buffer_text(out, "%d", value);
-}
-
 /* `at` points to the field in its struct, or to an element of a repeated field. */
 static void write_scalar(const ProtobufCFieldDescriptor *field, const void *at, hs__buffer *out)
 {
@@ -87,9 +79,15 @@ static void write_scalar(const ProtobufCFieldDescriptor *field, const void *at, 
     case PROTOBUF_C_TYPE_BOOL:
         hs__buffer_text(out, *(const protobuf_c_boolean *)at ? "true" : "false");
         break;
-    case PROTOBUF_C_TYPE_ENUM:
-        write_enum(field->descriptor, *(const int *)at, out);
+    case PROTOBUF_C_TYPE_ENUM: {
+        int value = *(const int *)at;
+        const ProtobufCEnumValue *named = protobuf_c_enum_descriptor_get_value(field->descriptor, value);
+        if (named)
+            hs__buffer_text(out, "%s", named->name);
+        else
+            hs__buffer_text(out, "%d", value);
         break;
+    }
     case PROTOBUF_C_TYPE_STRING: {
         const char *text = *(char *const *)at;
         write_string((const unsigned char *)text, strlen(text), out);

@@ -48,19 +48,15 @@ static hs_code check_length(hs__record_reader *reader, hs__record_header *header
     return try_record(reader, reader->offset, header, &is_truncated, err);
 }
 
-/* Reads the record again: it may have been read while it was written, and be intact now. */
-static hs_code check_data(hs__record_reader *reader, const hs__record_header *header, hs_error *err)
-{
-    if (!header->is_sound || header->bytes > reader->limit)
-        return HS_DATA_LOSS;
-    return hs__record_read_data(reader, reader->offset, header->bytes, err);
-}
-
-/* Finds the first intact record from *at on. If no record is found, *at is where to search after the file has grown. */
+/* Searches for the first intact record after the one at the reader's offset, and continues an earlier search. If no record
+ * is found, a search after the file has grown starts at *at. */
 static hs_code search(hs__record_reader *reader, uint64_t *at, hs_error *err)
 {
     uint64_t truncated = UINT64_MAX; /* the first that may become whole when the file grows */
     hs_code code;
+    *at = reader->offset + 1;
+    if (reader->lost_at == reader->offset && reader->searched > *at)
+        *at = reader->searched;
     for (;; ++*at) {
         hs__record_header header;
         bool is_truncated;
@@ -76,16 +72,6 @@ static hs_code search(hs__record_reader *reader, uint64_t *at, hs_error *err)
     }
     if (is_not_found(code) && truncated < *at)
         *at = truncated;
-    return code;
-}
-
-/* Searches after the record at the reader's offset. Continues an earlier search. */
-static hs_code continue_search(hs__record_reader *reader, uint64_t *at, hs_error *err)
-{
-    *at = reader->offset + 1;
-    if (reader->lost_at == reader->offset && reader->searched > *at)
-        *at = reader->searched;
-    hs_code code = search(reader, at, err);
     reader->lost_at = reader->offset;
     reader->searched = *at;
     return code;
@@ -108,13 +94,15 @@ hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_
         return resume_at(reader, at + HS__RECORD_HEADER + reader->wrong_bytes + HS__RECORD_FOOTER, lost);
     hs_code code = check_length(reader, &header, err);
     if (!code) {
-        code = check_data(reader, &header, err);
+        /* read the record again: it may have been read while it was written, and be intact now */
+        bool is_readable = header.is_sound && header.bytes <= reader->limit;
+        code = is_readable ? hs__record_read_data(reader, at, header.bytes, err) : HS_DATA_LOSS;
         if (code == HS_DATA_LOSS) {
             at += HS__RECORD_HEADER + header.bytes + HS__RECORD_FOOTER;
             code = HS_OK;
         }
     } else if (is_not_found(code) && !reader->source.inflater) {
-        code = continue_search(reader, &at, err);
+        code = search(reader, &at, err);
     }
     if (is_not_found(code))
         return hs_error_set(err, HS_OUT_OF_RANGE, "%s: no intact record follows the record at byte %llu",

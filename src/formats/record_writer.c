@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer of records.h: it gathers records in a buffer, compresses them if wanted, and writes them to its file. */
+/* The writer of records.h: records are gathered in `pending`, then written to the file (write_pending), through zlib if the
+ * file is compressed. The first disk error ends all writing. */
 #include "formats/records.h"
 
 #include "base/forks.h"
 #include "formats/zlib_memory.h"
 
 #include <limits.h>
-
-/* The file. */
 
 enum { MEMORY_LEVEL = 8 }; /* zlib's default, so that the file has the bytes that other programs' zlib writes */
 
@@ -18,115 +17,58 @@ typedef struct {
     unsigned char output[1 << 16];
 } deflate_state;
 
-/* A new file that gets bytes, compressed or not. */
-typedef struct {
-    hs__file file;
-    deflate_state *deflater; /* NULL: not compressed */
-} byte_sink;
-
-static hs_code make_deflater(byte_sink *sink, const hs_env *env, hs_record_compression compression, int level,
-                             hs_error *err)
-{
-    deflate_state *deflater = hs__alloc(env, 1, sizeof *deflater);
-    if (!deflater)
-        return hs__no_memory(err, sizeof *deflater, "compressing");
-    deflater->env = *env;
-    hs__zlib_use(&deflater->z, &deflater->env);
-    if (deflateInit2(&deflater->z, level, Z_DEFLATED, hs__zlib_window_bits(compression), MEMORY_LEVEL,
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
-        hs__free(env, deflater);
-        return hs__no_memory(err, sizeof *deflater, "compressing");
-    }
-    sink->deflater = deflater;
-    return HS_OK;
-}
-
-static void free_deflater(byte_sink *sink)
-{
-    if (sink->deflater)
-        deflateEnd(&sink->deflater->z);
-    hs__free(sink->file.env, sink->deflater);
-    sink->deflater = NULL;
-}
-
-static hs_code sink_open(byte_sink *sink, const hs_env *env, const char *path, hs_record_compression compression, int level,
-                         hs_error *err)
-{
-    *sink = (byte_sink){.file.env = env};
-    hs_code code = compression ? make_deflater(sink, env, compression, level, err) : HS_OK;
-    if (!code && (code = hs__file_open(&sink->file, env, path, HS_OPEN_WRITE, err)))
-        free_deflater(sink);
-    return code;
-}
-
-/* Compresses the input and writes the output. */
-static hs_code deflate_all(byte_sink *sink, int flush, hs_error *err)
-{
-    deflate_state *out = sink->deflater;
-    do {
-        out->z.next_out = out->output;
-        out->z.avail_out = sizeof out->output;
-        deflate(&out->z, flush); /* Z_BUF_ERROR: nothing to do */
-        size_t bytes = sizeof out->output - out->z.avail_out;
-        hs_code code = bytes ? hs__file_write(&sink->file, out->output, bytes, err) : HS_OK;
-        if (code)
-            return code;
-    } while (out->z.avail_out == 0);
-    return HS_OK;
-}
-
-static hs_code sink_write(byte_sink *sink, const void *data, size_t bytes, hs_error *err)
-{
-    deflate_state *out = sink->deflater;
-    if (!out)
-        return bytes ? hs__file_write(&sink->file, data, bytes, err) : HS_OK;
-    const unsigned char *from = data;
-    while (bytes) {
-        size_t piece = bytes < INT_MAX ? bytes : INT_MAX;
-        out->z.next_in = (z_const Bytef *)from;
-        out->z.avail_in = (uInt)piece;
-        out->dirty = true;
-        hs_code code = deflate_all(sink, Z_NO_FLUSH, err);
-        if (code)
-            return code;
-        from += piece;
-        bytes -= piece;
-    }
-    return HS_OK;
-}
-
-static hs_code sink_flush(byte_sink *sink, bool sync, hs_error *err)
-{
-    deflate_state *out = sink->deflater;
-    hs_code code = out && out->dirty ? deflate_all(sink, Z_SYNC_FLUSH, err) : HS_OK;
-    if (!code && out)
-        out->dirty = false;
-    return code || !sync ? code : hs__file_sync(&sink->file, err);
-}
-
-static hs_code sink_end(byte_sink *sink, hs_error *err)
-{
-    return sink->deflater ? deflate_all(sink, Z_FINISH, err) : HS_OK;
-}
-
-static hs_code sink_close(byte_sink *sink, hs_error *err)
-{
-    free_deflater(sink);
-    return hs__file_close(&sink->file, err);
-}
-
-/* The writer. */
-
 struct hs_record_writer {
     hs_env env;
     unsigned generation; /* of the process that opened it */
     char *path;
-    byte_sink sink;
+    hs__file file;
+    deflate_state *deflater; /* NULL: not compressed */
     hs__buffer pending;
     size_t limit;
     bool is_closed;
     hs_error error; /* the first disk error */
 };
+
+static hs_code make_deflater(hs_record_writer *writer, const hs_record_writer_options *options, hs_error *err)
+{
+    deflate_state *deflater = hs__alloc(&writer->env, 1, sizeof *deflater);
+    if (!deflater)
+        return hs__no_memory(err, sizeof *deflater, "compressing");
+    deflater->env = writer->env;
+    hs__zlib_use(&deflater->z, &deflater->env);
+    int level = options->level ? (int)options->level : Z_DEFAULT_COMPRESSION;
+    if (deflateInit2(&deflater->z, level, Z_DEFLATED, hs__zlib_window_bits(options->compression), MEMORY_LEVEL,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+        hs__free(&writer->env, deflater);
+        return hs__no_memory(err, sizeof *deflater, "compressing");
+    }
+    writer->deflater = deflater;
+    return HS_OK;
+}
+
+static void free_deflater(hs_record_writer *writer)
+{
+    if (writer->deflater)
+        deflateEnd(&writer->deflater->z);
+    hs__free(&writer->env, writer->deflater);
+    writer->deflater = NULL;
+}
+
+/* Compresses the input and writes the output. */
+static hs_code deflate_all(hs_record_writer *writer, int flush, hs_error *err)
+{
+    deflate_state *out = writer->deflater;
+    do {
+        out->z.next_out = out->output;
+        out->z.avail_out = sizeof out->output;
+        deflate(&out->z, flush); /* Z_BUF_ERROR: nothing to do */
+        size_t bytes = sizeof out->output - out->z.avail_out;
+        hs_code code = bytes ? hs__file_write(&writer->file, out->output, bytes, err) : HS_OK;
+        if (code)
+            return code;
+    } while (out->z.avail_out == 0);
+    return HS_OK;
+}
 
 static hs_code check_options(const hs_record_writer_options *options, hs_error *err)
 {
@@ -147,37 +89,15 @@ static hs_code check_options(const hs_record_writer_options *options, hs_error *
 static void free_writer(hs_record_writer *writer)
 {
     hs_env env = writer->env;
+    free_deflater(writer);
     hs__buffer_free(&writer->pending);
     hs__free(&env, writer->path);
     hs__free(&env, writer);
 }
 
-static hs_record_writer *new_writer(const hs_env *env, const char *path, const hs_record_writer_options *options,
-                                    hs_error *err)
-{
-    enum { BUFFER = 1 << 16 };
-    hs_record_writer *writer = hs__alloc(env, 1, sizeof *writer);
-    if (!writer) {
-        hs__no_memory(err, sizeof *writer, "a writer of records");
-        return NULL;
-    }
-    writer->env = *env;
-    writer->generation = hs__fork_generation();
-    writer->limit = options->buffer_bytes ? (size_t)options->buffer_bytes : (size_t)BUFFER;
-    hs__buffer_init(&writer->pending, &writer->env);
-    writer->path = hs__strdup(env, path);
-    hs_code code = writer->path ? HS_OK : hs__no_memory(err, sizeof *writer, "a path");
-    if (!code)
-        code = sink_open(&writer->sink, &writer->env, path, options->compression, options->level ? (int)options->level : -1,
-                         err);
-    if (!code)
-        return writer;
-    free_writer(writer);
-    return NULL;
-}
-
 hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer_options *given, hs_error *err)
 {
+    enum { BUFFER = 1 << 16 };
     hs_record_writer_options options = HS_INIT(hs_record_writer_options);
     hs_env env;
     hs_error_clear(err);
@@ -188,9 +108,26 @@ hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer
     if ((given && HS_STRUCT_TAKE(hs_record_writer_options, buffer_bytes, &options, given, err)) ||
         check_options(&options, err) || hs__env_copy(&env, options.env, err))
         return NULL;
-    hs_record_writer *writer = new_writer(&env, path, &options, err);
-    if (writer)
-        hs_error_clear(err);
+    hs_record_writer *writer = hs__alloc(&env, 1, sizeof *writer);
+    if (!writer) {
+        hs__no_memory(err, sizeof *writer, "a writer of records");
+        return NULL;
+    }
+    writer->env = env;
+    writer->generation = hs__fork_generation();
+    writer->limit = options.buffer_bytes ? (size_t)options.buffer_bytes : (size_t)BUFFER;
+    hs__buffer_init(&writer->pending, &writer->env);
+    writer->path = hs__strdup(&env, path);
+    hs_code code = writer->path ? HS_OK : hs__no_memory(err, sizeof *writer, "a path");
+    if (!code && options.compression)
+        code = make_deflater(writer, &options, err);
+    if (!code)
+        code = hs__file_open(&writer->file, &writer->env, path, HS_OPEN_WRITE, err);
+    if (code) {
+        free_writer(writer);
+        return NULL;
+    }
+    hs_error_clear(err);
     return writer;
 }
 
@@ -217,7 +154,21 @@ static hs_code note(hs_record_writer *writer, hs_code code, const hs_error *erro
 static hs_code write_pending(hs_record_writer *writer, hs_error *err)
 {
     hs_error error = {0};
-    hs_code code = sink_write(&writer->sink, writer->pending.data, writer->pending.size, &error);
+    hs_code code = HS_OK;
+    deflate_state *out = writer->deflater;
+    const unsigned char *from = writer->pending.data;
+    size_t bytes = writer->pending.size;
+    if (!out && bytes)
+        code = hs__file_write(&writer->file, from, bytes, &error);
+    while (out && !code && bytes) {
+        size_t piece = bytes < INT_MAX ? bytes : INT_MAX;
+        out->z.next_in = (z_const Bytef *)from;
+        out->z.avail_in = (uInt)piece;
+        out->dirty = true;
+        code = deflate_all(writer, Z_NO_FLUSH, &error);
+        from += piece;
+        bytes -= piece;
+    }
     hs__buffer_clear(&writer->pending);
     return note(writer, code, &error, err);
 }
@@ -245,7 +196,13 @@ hs_code hs_record_writer_flush(hs_record_writer *writer, bool sync, hs_error *er
     if (code || (code = write_pending(writer, err)))
         return code;
     hs_error error = {0};
-    return note(writer, sink_flush(&writer->sink, sync, &error), &error, err);
+    if (writer->deflater && writer->deflater->dirty) {
+        code = deflate_all(writer, Z_SYNC_FLUSH, &error);
+        writer->deflater->dirty = code != HS_OK;
+    }
+    if (!code && sync)
+        code = hs__file_sync(&writer->file, &error);
+    return note(writer, code, &error, err);
 }
 
 hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err)
@@ -256,9 +213,10 @@ hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err)
     if (hs__is_inherited(writer->generation))
         return hs__refuse_inherited("record writer", err);
     hs_error error = {0};
-    if (!writer->error.code && write_pending(writer, NULL) == HS_OK)
-        note(writer, sink_end(&writer->sink, &error), &error, NULL);
-    hs_code code = sink_close(&writer->sink, &error);
+    if (!writer->error.code && write_pending(writer, NULL) == HS_OK && writer->deflater)
+        note(writer, deflate_all(writer, Z_FINISH, &error), &error, NULL);
+    free_deflater(writer);
+    hs_code code = hs__file_close(&writer->file, &error);
     writer->is_closed = true;
     if (code && !writer->error.code)
         note(writer, code, &error, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The framing of records, and reading them. */
+/* The framing of records; the internal reader, whose `advance` reads or skips a record; and the public reader, which adds
+ * checks of arguments and the totals of a file. */
 #include "formats/records.h"
 
 #include "base/crc32c.h"
@@ -143,31 +144,9 @@ static hs_code check_size(hs__record_reader *reader, uint64_t offset, uint64_t b
         return hs__record_check_length(reader, offset, bytes, err);
     if (code)
         return code;
-    uint64_t left = found.bytes > offset ? found.bytes - offset : 0;
-    if (left < HS__RECORD_HEADER + HS__RECORD_FOOTER || bytes > left - HS__RECORD_HEADER - HS__RECORD_FOOTER)
+    uint64_t remaining = found.bytes > offset ? found.bytes - offset : 0;
+    if (remaining < HS__RECORD_HEADER + HS__RECORD_FOOTER || bytes > remaining - HS__RECORD_HEADER - HS__RECORD_FOOTER)
         return damaged(reader, "the file ends inside", offset, err);
-    return HS_OK;
-}
-
-/* Appends bytes of the file to the record, in pieces of doubling size. */
-static hs_code append_data(hs__record_reader *reader, uint64_t offset, uint64_t from, uint64_t bytes, hs_error *err)
-{
-    hs__buffer *record = &reader->record;
-    bool is_known = !reader->source.inflater; /* the file has the bytes */
-    for (uint64_t piece = 1 << 20; bytes; piece *= 2) {
-        size_t n = (size_t)(is_known || bytes < piece ? bytes : piece), got;
-        unsigned char *to = hs__buffer_room(record, n);
-        if (!to)
-            return hs__no_memory(err, record->size + n, "a record");
-        hs_code code = hs__source_read(&reader->source, from, to, n, &got, err);
-        if (code)
-            return code;
-        if (got < n)
-            return damaged(reader, "the file ends inside", offset, err);
-        record->size += n;
-        from += n;
-        bytes -= n;
-    }
     return HS_OK;
 }
 
@@ -181,29 +160,38 @@ hs_code hs__record_read_data(hs__record_reader *reader, uint64_t offset, uint64_
                             reader->source.path, (unsigned long long)offset, (unsigned long long)bytes,
                             (unsigned long long)reader->limit);
     hs__buffer_clear(&reader->record);
-    code = append_data(reader, offset, offset + HS__RECORD_HEADER, bytes + HS__RECORD_FOOTER, err);
-    if (code)
-        return code;
+    size_t missing = (size_t)bytes + HS__RECORD_FOOTER, piece = 1 << 20;
+    while (missing) { /* all in one read if the file is known to have it, otherwise in pieces of doubling size */
+        size_t n = !reader->source.inflater || missing < piece ? missing : piece, got;
+        unsigned char *to = hs__buffer_room(&reader->record, n);
+        if (!to)
+            return hs__no_memory(err, reader->record.size + n, "a record");
+        uint64_t from = offset + HS__RECORD_HEADER + reader->record.size;
+        if ((code = hs__source_read(&reader->source, from, to, n, &got, err)))
+            return code;
+        if (got < n)
+            return damaged(reader, "the file ends inside", offset, err);
+        reader->record.size += n;
+        missing -= n;
+        piece *= 2;
+    }
     const unsigned char *data = reader->record.data;
     if (hs__crc32c_unmask(hs__get32(data + bytes)) != hs__crc32c(0, data, (size_t)bytes))
         return damaged(reader, "wrong data checksum of", offset, err);
     return HS_OK;
 }
 
-static hs_code sound_header(hs__record_reader *reader, hs__record_header *header, hs_error *err)
+/* Reads (or skips, without reading its data) the record at the offset. */
+static hs_code read_record(hs__record_reader *reader, bool skip, hs__record_header *header, hs_error *err)
 {
     reader->source.mark = reader->offset;
     hs_code code = hs__record_read_header(reader, reader->offset, header, err);
     if (!code && !header->is_sound)
         code = damaged(reader, "wrong length checksum of", reader->offset, err);
-    return code;
-}
-
-static hs_code read_record(hs__record_reader *reader, hs__record_header *header, hs_error *err)
-{
-    hs_code code = sound_header(reader, header, err);
     if (code)
         return code;
+    if (skip)
+        return hs__record_check_length(reader, reader->offset, header->bytes, err);
     hs__buffer_clear(&reader->record);
     code = hs__record_read_data(reader, reader->offset, header->bytes, err);
     if (code == HS_DATA_LOSS && reader->record.size == header->bytes + HS__RECORD_FOOTER) { /* the record is complete */
@@ -213,22 +201,14 @@ static hs_code read_record(hs__record_reader *reader, hs__record_header *header,
     return code;
 }
 
-static hs_code skip_record(hs__record_reader *reader, hs__record_header *header, hs_error *err)
+/* Reads or skips the next record and moves behind it. */
+static hs_code advance(hs__record_reader *reader, bool skip, hs__record_header *header, hs_error *err)
 {
-    hs_code code = sound_header(reader, header, err);
-    return code ? code : hs__record_check_length(reader, reader->offset, header->bytes, err);
-}
-
-/* Calls `with` (read_record or skip_record) for the next record and moves behind it. */
-static hs_code advance(hs__record_reader *reader,
-                       hs_code (*with)(hs__record_reader *reader, hs__record_header *header, hs_error *err),
-                       hs__record_header *header, hs_error *err)
-{
-    hs_code code = with(reader, header, err);
+    hs_code code = read_record(reader, skip, header, err);
     if (code == HS_DATA_LOSS && !reader->source.inflater) {
         /* the window may be outdated: a writer truncates a torn record before it continues */
         hs__source_forget(&reader->source);
-        code = with(reader, header, err);
+        code = read_record(reader, skip, header, err);
     }
     if (code)
         return code;
@@ -240,19 +220,9 @@ static hs_code advance(hs__record_reader *reader,
 hs_code hs__record_reader_next(hs__record_reader *reader, hs_bytes *record, hs_error *err)
 {
     hs__record_header header;
-    hs_code code = advance(reader, read_record, &header, err);
+    hs_code code = advance(reader, false, &header, err);
     if (!code)
         *record = (hs_bytes){reader->record.data, (size_t)header.bytes};
-    return code;
-}
-
-/* Skips a record. *bytes is the length of its data. */
-static hs_code record_reader_skip(hs__record_reader *reader, uint64_t *bytes, hs_error *err)
-{
-    hs__record_header header;
-    hs_code code = advance(reader, skip_record, &header, err);
-    if (!code)
-        *bytes = header.bytes;
     return code;
 }
 
@@ -298,20 +268,9 @@ static hs_code check_options(const hs_record_reader_options *options, hs_error *
     return HS_OK;
 }
 
-static hs_code open_inside(hs_record_reader *reader, const char *path, const hs_record_reader_options *options,
-                           hs_error *err)
-{
-    enum { SMALLEST = 64 };
-    size_t window = options->buffer_bytes ? (size_t)options->buffer_bytes : (size_t)HS__SOURCE_WINDOW;
-    window = window < SMALLEST ? SMALLEST : window;
-    hs_code code = record_reader_open_as(&reader->inside, &reader->env, path, options->compression, window, err);
-    if (options->max_record_bytes)
-        reader->inside.limit = options->max_record_bytes == HS_NEVER ? UINT64_MAX : (uint64_t)options->max_record_bytes;
-    return code;
-}
-
 hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader_options *given, hs_error *err)
 {
+    enum { SMALLEST_WINDOW = 64 };
     hs_record_reader_options options = HS_INIT(hs_record_reader_options);
     hs_env env;
     hs_error_clear(err);
@@ -328,7 +287,12 @@ hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader
         return NULL;
     }
     reader->env = env;
-    if (open_inside(reader, path, &options, err)) {
+    size_t window = options.buffer_bytes ? (size_t)options.buffer_bytes : (size_t)HS__SOURCE_WINDOW;
+    window = window < SMALLEST_WINDOW ? SMALLEST_WINDOW : window;
+    hs_code code = record_reader_open_as(&reader->inside, &reader->env, path, options.compression, window, err);
+    if (options.max_record_bytes)
+        reader->inside.limit = options.max_record_bytes == HS_NEVER ? UINT64_MAX : (uint64_t)options.max_record_bytes;
+    if (code) {
         hs__free(&env, reader);
         return NULL;
     }
@@ -390,13 +354,13 @@ hs_code hs_record_reader_seek(hs_record_reader *reader, uint64_t offset, hs_erro
 hs_code hs_record_reader_skip(hs_record_reader *reader, int64_t n, int64_t *skipped, hs_error *err)
 {
     int64_t done = 0;
-    uint64_t bytes;
+    hs__record_header header;
     hs_code code = check_reader(reader, err);
     if (!code && n < 0)
         code =
             hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_skip: n is %lld; it must be at least 0", (long long)n);
     while (!code && done < n)
-        if (!(code = record_reader_skip(&reader->inside, &bytes, err)))
+        if (!(code = advance(&reader->inside, true, &header, err)))
             done++;
     if (skipped)
         *skipped = done;
@@ -414,18 +378,6 @@ hs_code hs_record_reader_recover(hs_record_reader *reader, uint64_t *lost, hs_er
     return code;
 }
 
-static hs_code count(hs_record_reader *reader, hs_record_totals *totals, hs_error *err)
-{
-    uint64_t bytes;
-    hs_code code;
-    reader->inside.offset = 0;
-    while (!(code = record_reader_skip(&reader->inside, &bytes, err))) {
-        totals->records++;
-        totals->data_bytes += bytes;
-    }
-    return code == HS_OUT_OF_RANGE ? HS_OK : code;
-}
-
 hs_code hs_record_reader_totals(hs_record_reader *reader, hs_record_totals *totals, hs_error *err)
 {
     hs_code code = check_reader(reader, err);
@@ -433,10 +385,15 @@ hs_code hs_record_reader_totals(hs_record_reader *reader, hs_record_totals *tota
         return code ? code : no_place(err);
     if (!reader->is_counted) {
         hs_record_totals counted = {0, 0};
+        hs__record_header header;
         uint64_t before = reader->inside.offset;
-        code = count(reader, &counted, err);
+        reader->inside.offset = 0;
+        while (!(code = advance(&reader->inside, true, &header, err))) {
+            counted.records++;
+            counted.data_bytes += header.bytes;
+        }
         reader->inside.offset = before;
-        if (code)
+        if (code != HS_OUT_OF_RANGE)
             return code;
         reader->totals = counted;
         reader->is_counted = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of a safetensors file, which is JSON. */
+/* The header of a safetensors file, which is JSON: writing it (hs__safetensors_header_text), and parsing and checking it
+ * (hs__safetensors_header_parse). */
 #include "formats/safetensors.h"
 
 #include "base/json_reader.h"
@@ -292,14 +293,6 @@ static int by_offset(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static void sort_by_offset(hs__safetensors_header *header)
-{
-    if (header->n)
-        qsort(header->entries, header->n, sizeof *header->entries, by_offset);
-    for (size_t i = 0; i < header->n; i++)
-        hs__map_set(&header->names, header->entries[i].name, i);
-}
-
 /* Checks that each byte of the data belongs to exactly one tensor. */
 static hs_code check_coverage(const parsing *p, hs_error *err)
 {
@@ -320,21 +313,16 @@ static hs_code check_coverage(const parsing *p, hs_error *err)
     return HS_OK;
 }
 
-static bool begins_with_brace(hs_bytes text)
-{
-    const char *at = text.data, *end = at + text.size;
-    while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
-        at++;
-    return at < end && *at == '{';
-}
-
 hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes text, uint64_t data_bytes, const char *path,
                                      hs_error *err)
 {
     parsing p = {.header = header, .path = path, .data_bytes = data_bytes};
     hs__json_value root;
     hs__json_fault fault;
-    if (!begins_with_brace(text))
+    const char *at = text.data, *end = at + text.size;
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
+        at++;
+    if (at == end || *at != '{')
         return hs_error_set(err, HS_DATA_LOSS, "%s: not a safetensors file: the header does not begin with '{'", path);
     if (!hs__json_check(text.data, text.size, &root, &fault))
         return hs_error_set(err, HS_DATA_LOSS, "%s: the header cannot be read as JSON: %s (byte %zu)", path, fault.what,
@@ -342,9 +330,11 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
     hs__buffer_init(&p.text, header->env);
     hs_code code = parse_entries(&p, root, err);
     hs__buffer_free(&p.text);
-    if (!code) {
-        sort_by_offset(header);
-        code = check_coverage(&p, err);
-    }
-    return code;
+    if (code)
+        return code;
+    if (header->n)
+        qsort(header->entries, header->n, sizeof *header->entries, by_offset);
+    for (size_t i = 0; i < header->n; i++)
+        hs__map_set(&header->names, header->entries[i].name, i);
+    return check_coverage(&p, err);
 }

@@ -10,43 +10,34 @@ bool hs__is_safetensors(const char *path)
     return length >= n && strcmp(path + length - n, ending) == 0;
 }
 
-enum { LENGTH = 8 }; /* bytes of the header's length */
-
-/* Reads the length of the header, and checks it against the file's size. */
-static hs_code read_length(hs__safetensors_reader *reader, uint64_t file_bytes, uint64_t *length, hs_error *err)
-{
-    unsigned char bytes[LENGTH];
-    if (file_bytes < LENGTH)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for a safetensors file", reader->path,
-                            (unsigned long long)file_bytes);
-    hs_code code = hs__file_read(&reader->file, 0, bytes, sizeof bytes, reader->path, err);
-    if (code)
-        return code;
-    *length = hs__get64(bytes);
-    if (*length > HS__SAFETENSORS_MAX_HEADER)
-        return hs_error_set(err, HS_DATA_LOSS,
-                            "%s: not a safetensors file: its header would have %llu bytes; the maximum is %d", reader->path,
-                            (unsigned long long)*length, HS__SAFETENSORS_MAX_HEADER);
-    if (*length > file_bytes - LENGTH)
-        return hs_error_set(err, HS_DATA_LOSS,
-                            "%s: has a header of %llu bytes, but only %llu bytes in total: it is truncated, or not a "
-                            "safetensors file",
-                            reader->path, (unsigned long long)*length, (unsigned long long)file_bytes);
-    return HS_OK;
-}
-
+/* Opens the file and reads its length, its header, and the position of the data. */
 static hs_code read_header(hs__safetensors_reader *reader, hs_error *err)
 {
+    enum { LENGTH = 8 }; /* bytes of the header's length */
     hs_file_stat found;
-    uint64_t length = 0;
+    unsigned char bytes[LENGTH];
     hs_code code;
     if ((code = hs__stat(reader->env, reader->path, &found, err)))
         return code;
     if (found.is_directory)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a directory", reader->path);
-    if ((code = hs__file_open(&reader->file, reader->env, reader->path, HS_OPEN_READ, err)) ||
-        (code = read_length(reader, found.bytes, &length, err)))
+    if ((code = hs__file_open(&reader->file, reader->env, reader->path, HS_OPEN_READ, err)))
         return code;
+    if (found.bytes < LENGTH)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for a safetensors file", reader->path,
+                            (unsigned long long)found.bytes);
+    if ((code = hs__file_read(&reader->file, 0, bytes, sizeof bytes, reader->path, err)))
+        return code;
+    uint64_t length = hs__get64(bytes);
+    if (length > HS__SAFETENSORS_MAX_HEADER)
+        return hs_error_set(err, HS_DATA_LOSS,
+                            "%s: not a safetensors file: its header would have %llu bytes; the maximum is %d", reader->path,
+                            (unsigned long long)length, HS__SAFETENSORS_MAX_HEADER);
+    if (length > found.bytes - LENGTH)
+        return hs_error_set(err, HS_DATA_LOSS,
+                            "%s: has a header of %llu bytes, but only %llu bytes in total: it is truncated, or not a "
+                            "safetensors file",
+                            reader->path, (unsigned long long)length, (unsigned long long)found.bytes);
     char *text = hs__alloc(reader->env, (size_t)length + 1, 1);
     if (!text)
         return hs__no_memory(err, (size_t)length, reader->path);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors are declared first. hs__safetensors_writer_begin puts them in order and writes the header; then their data is
+ * written in that order. */
 #include "formats/safetensors.h"
 
 #include <stdlib.h>
@@ -10,29 +12,22 @@ void hs__safetensors_writer_init(hs__safetensors_writer *writer, const hs_env *e
     hs__safetensors_header_init(&writer->header, env);
 }
 
-static hs_code check_tensor(const hs__safetensors_writer *writer, const char *name, hs_dtype dtype, hs_error *err)
-{
-    if (!*name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to save has an empty name");
-    if (strcmp(name, HS__SAFETENSORS_METADATA) == 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is reserved in safetensors files; rename the tensor", name);
-    if (hs__map_find(&writer->header.names, name) != HS__NONE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to save have the name '%s'", name);
-    if (!hs__safetensors_dtype_name(dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has dtype %s, which safetensors does not support", name,
-                            hs_dtype_name(dtype));
-    return HS_OK;
-}
-
 hs_code hs__safetensors_writer_declare(hs__safetensors_writer *writer, const char *name, hs_dtype dtype,
                                        const hs_shape *shape, size_t tag, hs_error *err)
 {
     hs__safetensors_header *header = &writer->header;
     hs__safetensors_entry entry = {.dtype = dtype, .shape = *shape, .tag = tag};
     int64_t n = hs_shape_elements(shape);
-    hs_code code = check_tensor(writer, name, dtype, err);
-    if (code)
-        return code;
+    hs_code code;
+    if (!*name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to save has an empty name");
+    if (strcmp(name, HS__SAFETENSORS_METADATA) == 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is reserved in safetensors files; rename the tensor", name);
+    if (hs__map_find(&header->names, name) != HS__NONE)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to save have the name '%s'", name);
+    if (!hs__safetensors_dtype_name(dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has dtype %s, which safetensors does not support", name,
+                            hs_dtype_name(dtype));
     if (n < 0 || __builtin_mul_overflow((uint64_t)n, (uint64_t)hs_dtype_size(dtype), &entry.bytes))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has an invalid shape", name);
     if ((code = hs__reserve(writer->env, &header->entries, &header->capacity, header->n + 1, sizeof entry, err)) ||
@@ -51,7 +46,8 @@ static int largest_elements_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static hs_code put_in_order(hs__safetensors_writer *writer, hs_error *err)
+/* Sorts the entries and computes their offsets. */
+static hs_code lay_out(hs__safetensors_writer *writer, hs_error *err)
 {
     hs__safetensors_header *header = &writer->header;
     writer->remaining = 0;
@@ -91,7 +87,7 @@ hs_code hs__safetensors_writer_begin(hs__safetensors_writer *writer, const char 
     hs__buffer header;
     hs__buffer_init(&header, writer->env);
     hs_code code;
-    if (!(code = put_in_order(writer, err)) && !(code = build_header(writer, metadata, &header, err)) &&
+    if (!(code = lay_out(writer, err)) && !(code = build_header(writer, metadata, &header, err)) &&
         !(code = hs__file_open(&writer->file, writer->env, path, HS_OPEN_WRITE, err)))
         code = hs__file_write(&writer->file, header.data, header.size, err);
     hs__buffer_free(&header);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Each put_ function has a get_ function that reads the same. slice_key.h describes the encoding. */
 #include "formats/slice_key.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Snappy data is its size, then elements: literal bytes, or copies of bytes that were unpacked before. */
 #include "formats/snappy.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tables in LevelDB's format. Writing fills a block of entries, and adds each full block to the index, which is the last
+ * block. Reading walks through the index, and through the entries of each block. */
 #include "formats/table.h"
 
 #include "base/crc32c.h"
@@ -80,15 +82,6 @@ static void flush_block(hs__table_writer *table)
     table->n_entries = table->in_block = 0;
 }
 
-static size_t shared_bytes(const hs__buffer *last, hs_bytes key)
-{
-    const unsigned char *bytes = key.data;
-    size_t n = 0;
-    while (n < last->size && n < key.size && last->data[n] == bytes[n])
-        n++;
-    return n;
-}
-
 void hs__table_add(hs__table_writer *table, hs_bytes key, hs_bytes value)
 {
     size_t shared = 0;
@@ -96,7 +89,9 @@ void hs__table_add(hs__table_writer *table, hs_bytes key, hs_bytes value)
         hs__buffer_fixed32(&table->restarts, (uint32_t)table->block.size);
         table->in_block = 0;
     } else if (table->n_entries) {
-        shared = shared_bytes(&table->key, key);
+        const unsigned char *bytes = key.data;
+        while (shared < table->key.size && shared < key.size && table->key.data[shared] == bytes[shared])
+            shared++;
     }
     add_entry(&table->block, shared, key, value);
     hs__buffer_clear(&table->key);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A group over TCP: options, environment variables, and the functions of the group. */
+/* A group over TCP: its functions, which call the detector and the collective calls; its options; making one (new_group),
+ * from options or from environment variables; and the calls with which another engine uses the detector. */
 #include <hooksess/group_tcp.h>
 
 #include "base/forks.h"
@@ -119,34 +120,15 @@ static hs_code check_options(const hs_group_tcp_options *options, hs_error *err)
     return options->rank_count > 1 ? check_rendezvous(options, err) : HS_OK;
 }
 
-/* Connecting. */
-
-static hs_code connect_ranks(hs_group_tcp *group, hs_error *err)
-{
-    hs__tcp_rendezvous rendezvous;
-    if (group->options.rank_count == 1)
-        return HS_OK;
-    hs_code code = hs__rendezvous_init(&rendezvous, &group->options, &group->env, err);
-    if (!code)
-        code = hs__tcp_connect_ranks(&rendezvous, &group->env, &group->edges, err);
-    hs__rendezvous_release(&rendezvous, &group->env);
-    return code;
-}
-
-static hs_code allocate(const hs_group_tcp_options *options, hs_env *env, hs_group_tcp **group, hs_error *err)
-{
-    hs_code code = check_options(options, err);
-    if (code || (code = hs__env_copy(env, options->env, err)))
-        return code;
-    *group = hs__alloc(env, 1, sizeof **group);
-    return *group ? HS_OK : hs__no_memory(err, sizeof **group, "a group");
-}
-
 static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *err)
 {
     hs_env env;
-    hs_group_tcp *group;
-    hs_code code = allocate(options, &env, &group, err);
+    hs_group_tcp *group = NULL;
+    hs_code code = check_options(options, err);
+    if (!code)
+        code = hs__env_copy(&env, options->env, err);
+    if (!code && !(group = hs__alloc(&env, 1, sizeof *group)))
+        code = hs__no_memory(err, sizeof *group, "a group");
     if (code) {
         hs__rendezvous_decline(options, err);
         return NULL;
@@ -155,16 +137,22 @@ static hs_group_tcp *new_group(const hs_group_tcp_options *options, hs_error *er
     group->generation = hs__fork_generation();
     group->options = *options;
     group->group = (hs_group){&ops, group};
-    code = connect_ranks(group, err);
+    if (options->rank_count > 1) {
+        hs__tcp_rendezvous rendezvous;
+        code = hs__rendezvous_init(&rendezvous, &group->options, &group->env, err);
+        if (!code)
+            code = hs__tcp_connect_ranks(&rendezvous, &group->env, &group->edges, err);
+        hs__rendezvous_release(&rendezvous, &group->env);
+    }
     if (!code && (code = hs__detector_start(&group->detector, &group->options, &group->env, &group->edges, err)))
         hs__detector_stop(&group->detector);
-    if (!code) {
-        hs_error_clear(err); /* of attempts to connect that failed */
-        return group;
+    if (code) {
+        hs__tcp_release_edges(&env, &group->edges);
+        hs__free(&env, group);
+        return NULL;
     }
-    hs__tcp_release_edges(&env, &group->edges);
-    hs__free(&env, group);
-    return NULL;
+    hs_error_clear(err); /* of attempts to connect that failed */
+    return group;
 }
 
 hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *given, hs_error *err)
@@ -291,8 +279,9 @@ static hs_code read_launcher(hs_group_tcp_options *options, hs_error *err)
     return HS_OK;
 }
 
-/* Completes the options by the environment. `address` is the memory of options->address. */
-static hs_code take_environment(hs_group_tcp_options *options, char address[HS__ADDRESS_MAX], hs_error *err)
+/* Sets the rank, the rank count and, if the options name no way to find rank 0, the address. `address` is the memory of
+ * options->address. */
+static hs_code apply_environment(hs_group_tcp_options *options, char address[HS__ADDRESS_MAX], hs_error *err)
 {
     if (options->rank || options->rank_count)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -326,7 +315,7 @@ hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *given, hs_error 
     hs_error error = {0};
     hs_group_tcp *group = NULL;
     if (!HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, &error)) {
-        if (take_environment(&options, address, &error))
+        if (apply_environment(&options, address, &error))
             hs__rendezvous_decline(&options, &error);
         else
             group = new_group(&options, &error);

@@ -2,7 +2,8 @@
 #ifdef __linux__
 #define _GNU_SOURCE /* getifaddrs, IFF_ flags */
 #endif
-/* Resolves names, listens on addresses, publishes them and connects to them. */
+/* Addresses as texts; sets of addresses, from names or from the interfaces of this machine; and on them the three verbs:
+ * listen (hs__tcp_listen, hs__tcp_listen_near), publish (hs__tcp_publish) and connect (hs__tcp_connect). */
 #include "replicas/group_tcp_address.h"
 
 #include "base/c_locale.h"
@@ -122,19 +123,15 @@ static hs_code resolve(const char *host, int port, address_set *set, hs_error *e
     return HS_OK;
 }
 
-static bool is_loopback(const struct sockaddr *address)
-{
-    const struct sockaddr_in *v4 = (const void *)address;
-    const struct sockaddr_in6 *v6 = (const void *)address;
-    return address->sa_family == AF_INET ? ntohl(v4->sin_addr.s_addr) >> 24 == 127
-                                         : address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
 static bool has_loopback(const address_set *set)
 {
-    for (size_t i = 0; i < set->n; i++)
-        if (is_loopback((const struct sockaddr *)&set->items[i]))
+    for (size_t i = 0; i < set->n; i++) {
+        const struct sockaddr_in *v4 = (const void *)&set->items[i];
+        const struct sockaddr_in6 *v6 = (const void *)&set->items[i];
+        if (set->items[i].ss_family == AF_INET ? ntohl(v4->sin_addr.s_addr) >> 24 == 127
+                                               : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr))
             return true;
+    }
     return false;
 }
 
@@ -199,7 +196,7 @@ void hs__tcp_stop_listening(hs__tcp_listener *listener)
         hs__tcp_close(&listener->fds[--listener->n]);
 }
 
-/* Listens on all addresses of the set, except those that are not of this machine. Returns an errno. */
+/* Listens on all addresses of the set, except addresses of other machines. Returns an errno. */
 static int listen_on_port(const address_set *set, hs__tcp_listener *listener)
 {
     struct sockaddr_storage bound;
@@ -278,18 +275,6 @@ hs_code hs__tcp_listen_near(int connection, hs__tcp_listener *listener, hs_error
     return error ? hs_error_set_errno(err, error, "cannot listen for connections of other ranks") : HS_OK;
 }
 
-/* Adds one address to the text, if it fits. */
-static void publish_one(char addresses[HS__ADDRESSES_MAX], const struct sockaddr_storage *address, int port)
-{
-    char host[NI_MAXHOST], text[HS__ADDRESS_MAX];
-    const size_t used = strlen(addresses);
-    if (getnameinfo((const struct sockaddr *)address, length_of(address), host, sizeof host, NULL, 0, NI_NUMERICHOST) != 0)
-        return;
-    hs__tcp_join(text, host, port);
-    if (used + 1 + strlen(text) < HS__ADDRESSES_MAX)
-        snprintf(addresses + used, HS__ADDRESSES_MAX - used, "%s%s", used ? " " : "", text);
-}
-
 hs_code hs__tcp_publish(const hs__tcp_listener *listener, char addresses[HS__ADDRESSES_MAX], hs_error *err)
 {
     address_set set = {.n = 0};
@@ -307,8 +292,16 @@ hs_code hs__tcp_publish(const hs__tcp_listener *listener, char addresses[HS__ADD
         if (code)
             return code;
     }
-    for (size_t i = 0; i < set.n; i++)
-        publish_one(addresses, &set.items[i], listener->port);
+    for (size_t i = 0; i < set.n; i++) {
+        const struct sockaddr_storage *item = &set.items[i];
+        char host[NI_MAXHOST], text[HS__ADDRESS_MAX];
+        const size_t used = strlen(addresses);
+        if (getnameinfo((const struct sockaddr *)item, length_of(item), host, sizeof host, NULL, 0, NI_NUMERICHOST) != 0)
+            continue;
+        hs__tcp_join(text, host, listener->port);
+        if (used + 1 + strlen(text) < HS__ADDRESSES_MAX)
+            snprintf(addresses + used, HS__ADDRESSES_MAX - used, "%s%s", used ? " " : "", text);
+    }
     if (!set.n) /* without a network, all ranks are on this machine */
         hs__tcp_join(addresses, "127.0.0.1", listener->port);
     return HS_OK;
@@ -375,61 +368,46 @@ static bool is_connected(int *fd, hs_error *err)
     return false;
 }
 
-/* Connections to several addresses, of which the first that answers is used. */
-typedef struct race {
-    const address_set *set;
-    size_t first;       /* address of the set */
-    size_t begun, open; /* connections that were begun, and that are not decided */
-    int64_t next;       /* when the next one begins, unless those before have failed */
-    struct pollfd fds[SET_MAX];
-} race;
-
-static void begin_next(race *r, int64_t now, hs_error *err)
-{
-    const int fd = begin_to_connect(&r->set->items[(r->first + r->begun) % r->set->n], err);
-    r->fds[r->begun++] = (struct pollfd){.fd = fd, .events = POLLOUT};
-    r->open += fd >= 0;
-    r->next = now + STAGGER_NS;
-}
-
-/* Waits until a connection is decided or the next one is to begin. Sets *connected if one is open. */
-static hs_code await_any(race *r, int64_t deadline, int *connected, hs_error *err)
-{
-    const int64_t until = r->begun < r->set->n && r->next < deadline ? r->next : deadline;
-    const int ready = poll(r->fds, (nfds_t)r->begun, hs__tcp_poll_ms(until));
-    if (ready < 0 && errno != EINTR)
-        return hs_error_set_errno(err, errno, "poll");
-    for (size_t i = 0; ready > 0 && i < r->begun && *connected < 0; i++) {
-        struct pollfd *at = &r->fds[i];
-        if (at->fd < 0 || !at->revents)
-            continue;
-        r->open--;
-        if (is_connected(&at->fd, err)) {
-            *connected = at->fd;
-            at->fd = -1;
-        }
-    }
-    return HS_OK;
-}
-
-/* Connects to the first address that answers. */
+/* Connects to the first address that answers. Begins with the address `first`. */
 static hs_code connect_to_any(const address_set *set, size_t first, int64_t deadline, int *connected, hs_error *err)
 {
-    race r = {.set = set, .first = first};
+    struct pollfd fds[SET_MAX];
+    size_t begun = 0, open = 0; /* connections that were begun, and that are not decided */
+    int64_t next = 0;           /* when the next one begins, unless those before have failed */
     hs_code code = HS_OK;
     while (!code && *connected < 0) {
         const int64_t now = hs__tcp_now();
-        if (r.begun < set->n && (!r.open || now >= r.next))
-            begin_next(&r, now, err);
-        else if (!r.open)
+        if (begun < set->n && (!open || now >= next)) {
+            const int fd = begin_to_connect(&set->items[(first + begun) % set->n], err);
+            fds[begun++] = (struct pollfd){.fd = fd, .events = POLLOUT};
+            open += fd >= 0;
+            next = now + STAGGER_NS;
+            continue;
+        }
+        if (!open) {
             code = err->code;
-        else if (now >= deadline)
+            break;
+        }
+        if (now >= deadline) {
             code = hs_error_set(err, HS_DEADLINE_EXCEEDED, "the other side did not answer");
-        else
-            code = await_any(&r, deadline, connected, err);
+            break;
+        }
+        const int64_t until = begun < set->n && next < deadline ? next : deadline;
+        const int ready = poll(fds, (nfds_t)begun, hs__tcp_poll_ms(until));
+        if (ready < 0 && errno != EINTR)
+            code = hs_error_set_errno(err, errno, "poll");
+        for (size_t i = 0; ready > 0 && i < begun && *connected < 0; i++) {
+            if (fds[i].fd < 0 || !fds[i].revents)
+                continue;
+            open--;
+            if (is_connected(&fds[i].fd, err)) {
+                *connected = fds[i].fd;
+                fds[i].fd = -1;
+            }
+        }
     }
-    for (size_t i = 0; i < r.begun; i++)
-        hs__tcp_close(&r.fds[i].fd);
+    for (size_t i = 0; i < begun; i++)
+        hs__tcp_close(&fds[i].fd);
     return code;
 }
 

@@ -44,7 +44,7 @@ hs_code hs__tcp_listen_near(int connection, hs__tcp_listener *listener, hs_error
 void hs__tcp_stop_listening(hs__tcp_listener *listener);
 
 /* Writes the addresses on which a listener can be reached, as numbers, because other machines may not resolve this
- * machine's name. Those that do not fit are omitted. */
+ * machine's name. Addresses that do not fit are omitted. */
 hs_code hs__tcp_publish(const hs__tcp_listener *listener, char addresses[HS__ADDRESSES_MAX], hs_error *err);
 
 /* Connects to one of several addresses, each of which may be a name with several addresses. Tries the next one when the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collective calls over the data connections. */
+/* Collective calls over the data connections. Each call begins, sends and receives along the tree with send_to and
+ * receive_some, which wait in wait_for, and ends. */
 #include "replicas/group_tcp_collectives.h"
 
 #include "base/c_locale.h"
@@ -95,44 +96,19 @@ static int32_t list_missing(const call *c, char *list, size_t size)
     return first;
 }
 
-static void warn(call *c, int64_t now)
-{
-    char list[256];
-    c->warn_ns = now + (now - c->begin_ns);
-    if (list_missing(c, list, sizeof list) >= 0)
-        hs_log(c->d->env, HS_LOG_WARNING, "rank %d waits in %s since %.0f s for these ranks: %s", (int)own_rank(c),
-               names[c->function], (double)(now - c->begin_ns) / 1e9, list);
-}
-
-static hs_code time_out(call *c, const hs__tcp_link *link)
-{
-    char list[256], why[HS_MESSAGE_SIZE];
-    int32_t missing = list_missing(c, list, sizeof list);
-    if (missing < 0) {
-        missing = link->edge->rank;
-        snprintf(list, sizeof list, "%d", (int)missing);
-    }
-    hs__snprintf(why, sizeof why, "rank %d has failed: it has not called %s within %g s; missing ranks: %s", (int)missing,
-                 names[c->function], (double)(c->deadline - c->begin_ns) / 1e9, list);
-    return hs__detector_fail_rank(c->d, missing, c->number, why, c->err);
-}
-
-static void set_limits(call *c)
-{
-    const hs_group_tcp_options *options = c->d->options;
-    double secs = options->collective_secs > 0 ? options->collective_secs : 600;
-    c->begin_ns = hs__tcp_now();
-    c->warn_ns = c->begin_ns + (int64_t)5000000000;
-    c->deadline = options->collective_secs < 0 ? INT64_MAX : c->begin_ns + (int64_t)(secs * 1e9);
-    if (c->deadline < INT64_MAX && own_rank(c) > 0)
-        c->deadline += c->d->detector_ns; /* rank 0 knows best which ranks are missing */
-}
-
 /* Waits until the connection to the neighbor is ready, or the call fails. */
 static hs_code wait_for(call *c, hs__tcp_link *link, short events)
 {
-    if (!c->begin_ns)
-        set_limits(c);
+    char list[256];
+    if (!c->begin_ns) {
+        const hs_group_tcp_options *options = c->d->options;
+        double secs = options->collective_secs > 0 ? options->collective_secs : 600;
+        c->begin_ns = hs__tcp_now();
+        c->warn_ns = c->begin_ns + (int64_t)5000000000;
+        c->deadline = options->collective_secs < 0 ? INT64_MAX : c->begin_ns + (int64_t)(secs * 1e9);
+        if (c->deadline < INT64_MAX && own_rank(c) > 0)
+            c->deadline += c->d->detector_ns; /* rank 0 knows best which ranks are missing */
+    }
     for (;;) {
         struct pollfd fds[2] = {{.fd = link->edge->data, .events = events}, {.fd = c->d->wake_session, .events = POLLIN}};
         int64_t give_up;
@@ -147,11 +123,25 @@ static hs_code wait_for(call *c, hs__tcp_link *link, short events)
             return HS_OK;
         if (n > 0)
             hs__detector_woken(c->d);
+
         int64_t now = hs__tcp_now();
-        if (now >= c->deadline)
-            return time_out(c, link);
-        if (now >= c->warn_ns)
-            warn(c, now);
+        if (now >= c->deadline) {
+            char why[HS_MESSAGE_SIZE];
+            int32_t missing = list_missing(c, list, sizeof list);
+            if (missing < 0) {
+                missing = link->edge->rank;
+                snprintf(list, sizeof list, "%d", (int)missing);
+            }
+            hs__snprintf(why, sizeof why, "rank %d has failed: it has not called %s within %g s; missing ranks: %s",
+                         (int)missing, names[c->function], (double)(c->deadline - c->begin_ns) / 1e9, list);
+            return hs__detector_fail_rank(c->d, missing, c->number, why, c->err);
+        }
+        if (now >= c->warn_ns) { /* after 5 s, and each time the wait has doubled */
+            c->warn_ns = now + (now - c->begin_ns);
+            if (list_missing(c, list, sizeof list) >= 0)
+                hs_log(c->d->env, HS_LOG_WARNING, "rank %d waits in %s since %.0f s for these ranks: %s", (int)own_rank(c),
+                       names[c->function], (double)(now - c->begin_ns) / 1e9, list);
+        }
     }
 }
 
@@ -159,10 +149,10 @@ static hs_code wait_for(call *c, hs__tcp_link *link, short events)
 static hs_code send_to(call *c, hs__tcp_link *link, const void *header, const void *data, size_t bytes)
 {
     const char *parts[2] = {header, data};
-    size_t left[2] = {header ? HEADER : 0, bytes};
-    while (left[0] || left[1]) {
-        struct iovec vector[2] = {{(void *)(uintptr_t)parts[0], left[0]}, {(void *)(uintptr_t)parts[1], left[1]}};
-        struct msghdr message = {.msg_iov = vector + !left[0], .msg_iovlen = left[0] && left[1] ? 2 : 1};
+    size_t unsent[2] = {header ? HEADER : 0, bytes};
+    while (unsent[0] || unsent[1]) {
+        struct iovec vector[2] = {{(void *)(uintptr_t)parts[0], unsent[0]}, {(void *)(uintptr_t)parts[1], unsent[1]}};
+        struct msghdr message = {.msg_iov = vector + !unsent[0], .msg_iovlen = unsent[0] && unsent[1] ? 2 : 1};
         ssize_t n = sendmsg(link->edge->data, &message, MSG_NOSIGNAL);
         hs_code code = HS_OK;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -172,9 +162,9 @@ static hs_code send_to(call *c, hs__tcp_link *link, const void *header, const vo
         if (code)
             return code;
         for (int i = 0; i < 2 && n > 0; i++) {
-            size_t sent = (size_t)n < left[i] ? (size_t)n : left[i];
+            size_t sent = (size_t)n < unsent[i] ? (size_t)n : unsent[i];
             parts[i] += sent;
-            left[i] -= sent;
+            unsent[i] -= sent;
             n -= (ssize_t)sent;
         }
     }
@@ -247,89 +237,68 @@ static hs_code receive_fixed(call *c, hs__tcp_link *link, void *data, size_t byt
     return HS_OK;
 }
 
-/* allreduce_or */
-
-/* message  header and data, in place */
-static hs_code reduce(call *c, unsigned char *message, size_t bytes)
-{
-    unsigned char *mine = message + HEADER, other[8 * WORDS_MAX];
-    hs__tcp_link *links = c->d->links;
-    const size_t n_parents = own_rank(c) > 0;
-    hs_error unused;
-    hs_code code = HS_OK;
-    for (size_t i = n_parents; !code && i < c->d->n_links; i++)
-        if (!(code = receive_fixed(c, &links[i], other, bytes)))
-            for (size_t j = 0; j < bytes; j++)
-                mine[j] |= other[j];
-    write_header(c, message, bytes);
-    if (!code && n_parents && !(code = send_to(c, &links[0], NULL, message, HEADER + bytes)))
-        code = receive_fixed(c, &links[0], mine, bytes);
-    /* Here the call is complete. If a child has failed, the other children still get the result. */
-    for (size_t i = n_parents; !code && i < c->d->n_links; i++)
-        hs__tcp_send(links[i].edge->data, message, HEADER + bytes, hs__tcp_now() + c->d->detector_ns, &unused);
-    return code;
-}
-
 hs_code hs__tcp_allreduce_or(hs__tcp_detector *d, uint64_t *words, size_t n, hs_error *err)
 {
-    unsigned char message[HEADER + 8 * WORDS_MAX];
+    unsigned char message[HEADER + 8 * WORDS_MAX], *mine = message + HEADER, other[8 * WORDS_MAX];
+    const size_t bytes = 8 * n, n_parents = d->options->rank > 0;
+    hs__tcp_link *links = d->links;
+    hs_error unused;
     call c;
     hs_code code = begin(&c, d, ALLREDUCE_OR, 0, err);
     if (code)
         return code;
     for (size_t i = 0; i < n; i++)
-        hs__write_u64(message + HEADER + 8 * i, words[i]);
-    code = reduce(&c, message, 8 * n);
+        hs__write_u64(mine + 8 * i, words[i]);
+    for (size_t i = n_parents; !code && i < d->n_links; i++)
+        if (!(code = receive_fixed(&c, &links[i], other, bytes)))
+            for (size_t j = 0; j < bytes; j++)
+                mine[j] |= other[j];
+    write_header(&c, message, bytes);
+    if (!code && n_parents && !(code = send_to(&c, &links[0], NULL, message, HEADER + bytes)))
+        code = receive_fixed(&c, &links[0], mine, bytes);
+    /* Here the call is complete. If a child has failed, the other children still get the result. */
+    for (size_t i = n_parents; !code && i < d->n_links; i++)
+        hs__tcp_send(links[i].edge->data, message, HEADER + bytes, hs__tcp_now() + d->detector_ns, &unused);
     for (size_t i = 0; !code && i < n; i++)
-        words[i] = hs__read_u64(message + HEADER + 8 * i);
+        words[i] = hs__read_u64(mine + 8 * i);
     hs__detector_end_call(d);
-    return code;
-}
-
-/* broadcast */
-
-static hs_code spread(call *c, char *data, size_t bytes)
-{
-    unsigned char header[HEADER];
-    hs__tcp_link *from = link_to(c, c->root);
-    hs_code code = HS_OK;
-    if (from && ((code = receive_all(c, from, header, HEADER)) || (code = check_header(c, from, header)) ||
-                 (code = check_bytes(c, from, hs__read_u64(header + 8), bytes))))
-        return code;
-    write_header(c, header, bytes);
-    size_t done = 0;
-    do {
-        size_t piece = bytes - done < PIECE ? bytes - done : PIECE;
-        bool is_first = done == 0;
-        if (from)
-            code = receive_all(c, from, data + done, piece);
-        done += piece;
-        if (from && !code && done == bytes)
-            from->done_calls = c->number + 1;
-        for (size_t i = 0; !code && i < c->d->n_links; i++) {
-            hs__tcp_link *to = &c->d->links[i];
-            if (to == from)
-                continue;
-            code = send_to(c, to, is_first ? header : NULL, data + done - piece, piece);
-            if (!code && done == bytes)
-                to->done_calls = c->number + 1;
-        }
-    } while (!code && done < bytes);
     return code;
 }
 
 hs_code hs__tcp_broadcast(hs__tcp_detector *d, void *data, size_t bytes, int32_t root, hs_error *err)
 {
+    unsigned char header[HEADER];
     call c;
     hs_code code = begin(&c, d, BROADCAST, root, err);
     if (code)
         return code;
-    code = spread(&c, data, bytes);
+    hs__tcp_link *from = link_to(&c, root);
+    if (from && !(code = receive_all(&c, from, header, HEADER)) && !(code = check_header(&c, from, header)))
+        code = check_bytes(&c, from, hs__read_u64(header + 8), bytes);
+    write_header(&c, header, bytes);
+    bool is_first = true; /* with no bytes, one empty piece carries the header */
+    for (size_t done = 0; !code && (is_first || done < bytes); is_first = false) {
+        char *piece = (char *)data + done;
+        const size_t n = bytes - done < PIECE ? bytes - done : PIECE;
+        if (from)
+            code = receive_all(&c, from, piece, n);
+        done += n;
+        if (from && !code && done == bytes)
+            from->done_calls = c.number + 1;
+        for (size_t i = 0; !code && i < d->n_links; i++) {
+            hs__tcp_link *to = &d->links[i];
+            if (to == from)
+                continue;
+            code = send_to(&c, to, is_first ? header : NULL, piece, n);
+            if (!code && done == bytes)
+                to->done_calls = c.number + 1;
+        }
+    }
     hs__detector_end_call(d);
     return code;
 }
 
-/* gather */
+/* gather */ /* gather */
 
 /* Passes the data of one rank from a neighbor to another one. */
 static hs_code relay(call *c, hs__tcp_link *from, hs__tcp_link *to)
@@ -338,16 +307,16 @@ static hs_code relay(call *c, hs__tcp_link *from, hs__tcp_link *to)
     hs_code code = receive_all(c, from, header, HEADER);
     if (code || (code = check_header(c, from, header)))
         return code;
-    uint64_t left = hs__read_u64(header + 8);
-    char *piece = hs__alloc(c->d->env, left < PIECE ? (size_t)left : PIECE, 1);
+    uint64_t remaining = hs__read_u64(header + 8);
+    char *piece = hs__alloc(c->d->env, remaining < PIECE ? (size_t)remaining : PIECE, 1);
     if (!piece)
         return break_group(c, hs__no_memory(c->err, PIECE, "gather"));
     code = send_to(c, to, header, NULL, 0);
-    while (!code && left) {
-        size_t n = left < PIECE ? (size_t)left : PIECE;
+    while (!code && remaining) {
+        size_t n = remaining < PIECE ? (size_t)remaining : PIECE;
         if (!(code = receive_all(c, from, piece, n)))
             code = send_to(c, to, NULL, piece, n);
-        left -= n;
+        remaining -= n;
     }
     hs__free(c->d->env, piece);
     return code;
@@ -370,7 +339,7 @@ static hs_code deliver(call *c, hs__tcp_link *from, int32_t rank, hs_gather_fn r
     return code;
 }
 
-/* True if data of ranks after `rank` comes from this neighbor, too. */
+/* True if the data of a rank after `rank` also comes from this neighbor. */
 static bool has_more(const call *c, const hs__tcp_link *from, int32_t rank)
 {
     while (++rank < c->d->options->rank_count)
@@ -379,37 +348,30 @@ static bool has_more(const call *c, const hs__tcp_link *from, int32_t rank)
     return false;
 }
 
-static hs_code collect(call *c, hs_bytes mine, hs_gather_fn receive, void *user)
-{
-    unsigned char header[HEADER];
-    hs__tcp_link *to = link_to(c, c->root);
-    hs_code code = HS_OK;
-    for (int32_t rank = 0; !code && rank < c->d->options->rank_count; rank++) {
-        hs__tcp_link *from = link_to(c, rank);
-        if (from && from == to)
-            continue; /* does not pass through this rank */
-        write_header(c, header, mine.size);
-        if (!from && !to)
-            receive(user, rank, mine);
-        else if (!from)
-            code = send_to(c, to, header, mine.data, mine.size);
-        else
-            code = to ? relay(c, from, to) : deliver(c, from, rank, receive, user);
-        if (!code && from && !has_more(c, from, rank))
-            from->done_calls = c->number + 1;
-    }
-    if (!code && to)
-        to->done_calls = c->number + 1;
-    return code;
-}
-
 hs_code hs__tcp_gather(hs__tcp_detector *d, hs_bytes mine, int32_t root, hs_gather_fn receive, void *user, hs_error *err)
 {
+    unsigned char header[HEADER];
     call c;
     hs_code code = begin(&c, d, GATHER, root, err);
     if (code)
         return code;
-    code = collect(&c, mine, receive, user);
+    hs__tcp_link *to = link_to(&c, root);
+    write_header(&c, header, mine.size);
+    for (int32_t rank = 0; !code && rank < d->options->rank_count; rank++) {
+        hs__tcp_link *from = link_to(&c, rank);
+        if (from && from == to)
+            continue; /* does not pass through this rank */
+        if (!from && !to)
+            receive(user, rank, mine);
+        else if (!from)
+            code = send_to(&c, to, header, mine.data, mine.size);
+        else
+            code = to ? relay(&c, from, to) : deliver(&c, from, rank, receive, user);
+        if (!code && from && !has_more(&c, from, rank))
+            from->done_calls = c.number + 1;
+    }
+    if (!code && to)
+        to->done_calls = c.number + 1;
     hs__detector_end_call(d);
     return code;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects the ranks: messages, the side that listens, the side that connects, and the order of both. */
+/* Connects the ranks. Read connect_rank_0 and connect_other_rank at the end first: rank 0 serves connections; another rank
+ * registers, connects to its parent, then serves connections of its children until rank 0 lets the group start. */
 #include "replicas/group_tcp_connect.h"
 
 #include "replicas/group_tcp_socket.h"
@@ -170,7 +171,7 @@ static hs_code receive_message(connector *c, int fd, hs__hello_kind kind, int32_
                : hs_error_set(err, HS_UNAVAILABLE, "the other side sent an unexpected message");
 }
 
-/* A registered rank has left, or sends what it should not. `err` says how. */
+/* A registered rank has left, or has sent an invalid message. `err` says how. */
 static hs_code set_lost(connector *c, int32_t rank, const char *host, hs_error *err)
 {
     c->final = true;
@@ -203,7 +204,7 @@ static void refuse_version(connector *c, int fd, uint32_t version)
     hs__tcp_close(&fd);
 }
 
-/* Stores a connection in *slot. One that is there already stays, unless it has ended: then its rank has retried. */
+/* Stores a connection in *slot. An earlier connection stays, unless it has ended: then its rank has retried. */
 static bool store(connector *c, int *slot, int fd, const hs__hello *hello)
 {
     if (*slot >= 0 && !hs__tcp_ended(*slot)) {
@@ -268,7 +269,7 @@ static void connect_child(connector *c, int fd, const hs__hello *hello)
     answer(c, fd, HS__HELLO_WELCOME, hello->rank, "");
 }
 
-/* Handles the first message of a connection, and takes the connection over. */
+/* Handles the first message of a connection, and adopts the connection. */
 static void handle_hello(connector *c, int fd, const unsigned char bytes[HS__HELLO_BYTES])
 {
     hs__hello hello;
@@ -375,7 +376,7 @@ static hs_code read_rank_0(connector *c, hs_error *err)
     return code && !c->final ? set_lost(c, 0, c->peers[0].host, err) : code;
 }
 
-/* Waits until a connection is readable or a time, and handles what has arrived. */
+/* Waits until a connection is readable or a time, and handles all connections that are readable. */
 static hs_code serve_once(connector *c, hs_error *err)
 {
     size_t n_peers = 0, at = 0;
@@ -432,35 +433,10 @@ static void list_missing(connector *c, char list[LIST_MAX])
         snprintf(list + used, LIST_MAX - used, " (refused: %s)", c->refused);
 }
 
-/* Warns after 5 s, and each time the wait has doubled. */
-static void warn(connector *c, int64_t now)
-{
-    char list[LIST_MAX];
-    const double secs = (double)(now - c->begin_ns) / 1e9;
-    list_missing(c, list);
-    c->warn_ns = now + (now - c->begin_ns);
-    if (c->failure.code)
-        hs_log(c->env, HS_LOG_WARNING, "rank 0 has failed, and waits since %.0f s to report it to these ranks: %s: %s",
-               secs, list, c->failure.message);
-    else if (*list)
-        hs_log(c->env, HS_LOG_WARNING, "rank %d waits since %.0f s until these ranks are connected: %s", (int)c->rank, secs,
-               list);
-}
-
-/* The limit is over. */
-static hs_code give_up(connector *c, hs_error *err)
-{
-    char list[LIST_MAX];
-    if (c->rank)
-        return hs_error_set(err, HS_UNAVAILABLE, "rank 0 (%s) has not started the group within connect_secs",
-                            c->peers[0].host);
-    list_missing(c, list);
-    return hs_error_set(err, HS_UNAVAILABLE, "ranks that have not connected within connect_secs: %s", list);
-}
-
 /* Serves connections until the group starts. */
 static hs_code serve(connector *c, hs_error *err)
 {
+    char list[LIST_MAX];
     hs_code code = HS_OK;
     c->begin_ns = hs__tcp_now();
     c->warn_ns = c->begin_ns + WARN_NS;
@@ -468,10 +444,25 @@ static hs_code serve(connector *c, hs_error *err)
         const int64_t now = hs__tcp_now();
         if (c->failure.code && (now >= c->limit || c->n_done == c->rank_count - 1))
             return hs__error_copy(err, &c->failure);
-        if (now >= c->limit)
-            return give_up(c, err);
-        if (now >= c->warn_ns)
-            warn(c, now);
+        if (now >= c->limit && c->rank)
+            return hs_error_set(err, HS_UNAVAILABLE, "rank 0 (%s) has not started the group within connect_secs",
+                                c->peers[0].host);
+        if (now >= c->limit) {
+            list_missing(c, list);
+            return hs_error_set(err, HS_UNAVAILABLE, "ranks that have not connected within connect_secs: %s", list);
+        }
+        if (now >= c->warn_ns) { /* after 5 s, and each time the wait has doubled */
+            const double secs = (double)(now - c->begin_ns) / 1e9;
+            list_missing(c, list);
+            c->warn_ns = now + (now - c->begin_ns);
+            if (c->failure.code)
+                hs_log(c->env, HS_LOG_WARNING,
+                       "rank 0 has failed, and waits since %.0f s to report it to these ranks: %s: %s", secs, list,
+                       c->failure.message);
+            else if (*list)
+                hs_log(c->env, HS_LOG_WARNING, "rank %d waits since %.0f s until these ranks are connected: %s",
+                       (int)c->rank, secs, list);
+        }
         if (!(code = serve_once(c, err)) && !c->rank) {
             answer_all(c);
             c->started = !c->failure.code && c->n_done == c->rank_count - 1;
@@ -482,21 +473,14 @@ static hs_code serve(connector *c, hs_error *err)
 
 /* The side that connects. */
 
-/* If this rank has children: listens on the interface that leads to rank 0, and sets the addresses. Only once. */
-static hs_code begin_to_listen(connector *c, int fd, hs_error *err)
-{
-    if (!has_children(c) || c->listener.n)
-        return HS_OK;
-    hs_code code = hs__tcp_listen_near(fd, &c->listener, err);
-    return code ? code : hs__tcp_publish(&c->listener, c->addresses, err);
-}
-
-/* Connects, and sends the first message. */
+/* Connects, and sends the first message. With the first one to rank 0, a rank that has children begins to listen on the
+ * interface that leads to rank 0. */
 static hs_code send_hello(connector *c, hs__hello_kind kind, const char *to, int64_t deadline, int *fd, hs_error *err)
 {
     hs_code code = hs__tcp_connect(to, c->attempts, earlier(hs__tcp_now() + CONNECT_NS, deadline), fd, err);
-    if (!code && kind == HS__HELLO_REGISTER)
-        code = begin_to_listen(c, *fd, err);
+    if (!code && kind == HS__HELLO_REGISTER && has_children(c) && !c->listener.n &&
+        !(code = hs__tcp_listen_near(*fd, &c->listener, err)))
+        code = hs__tcp_publish(&c->listener, c->addresses, err);
     if (code)
         return code;
     hs__hello hello = make_hello(c, kind, c->rank, c->addresses);
@@ -644,7 +628,8 @@ static hs_code connect_other_rank(connector *c, hs_error *err)
     return code;
 }
 
-static hs_code make_edges(connector *c, hs_error *err)
+/* Allocates the edges and the connector's arrays. */
+static hs_code allocate(connector *c, hs_error *err)
 {
     int32_t first = first_child(c), last = first;
     while (last < c->rank_count && last - first < HS__TCP_FAN_OUT)
@@ -656,14 +641,7 @@ static hs_code make_edges(connector *c, hs_error *err)
     for (size_t i = 0; i < n; i++)
         c->edges->items[i] = (hs__tcp_edge){
             .rank = i < parents ? hs__tcp_parent(c->rank) : first + (int32_t)(i - parents), .control = -1, .data = -1};
-    return HS_OK;
-}
 
-static hs_code allocate(connector *c, hs_error *err)
-{
-    hs_code code = make_edges(c, err);
-    if (code)
-        return code;
     const size_t most = has_children(c) ? PENDING_MAX : 1; /* without children, this rank does not listen */
     c->n_peers = c->rank ? 1 : (size_t)c->rank_count;
     c->pending = hs__alloc(c->env, most, sizeof *c->pending);
@@ -672,20 +650,6 @@ static hs_code allocate(connector *c, hs_error *err)
     for (size_t i = 0; c->peers && i < c->n_peers; i++)
         c->peers[i].fd = -1;
     return c->pending && c->peers && c->fds ? HS_OK : hs__no_memory(err, 0, "the connections of a group");
-}
-
-static void release(connector *c)
-{
-    for (size_t i = 0; i < c->n_pending; i++)
-        hs__tcp_close(&c->pending[i].fd);
-    for (size_t i = 0; c->peers && i < c->n_peers; i++) {
-        hs__tcp_finish(c->peers[i].fd);
-        hs__tcp_close(&c->peers[i].fd);
-    }
-    hs__tcp_stop_listening(&c->listener);
-    hs__free(c->env, c->pending);
-    hs__free(c->env, c->peers);
-    hs__free(c->env, c->fds);
 }
 
 hs_code hs__tcp_connect_ranks(hs__tcp_rendezvous *rendezvous, const hs_env *env, hs__tcp_edges *edges, hs_error *err)
@@ -703,7 +667,16 @@ hs_code hs__tcp_connect_ranks(hs__tcp_rendezvous *rendezvous, const hs_env *env,
         hs__rendezvous_decline(rendezvous->options, err);
     else
         code = c.rank ? connect_other_rank(&c, err) : connect_rank_0(&c, err);
-    release(&c);
+    for (size_t i = 0; i < c.n_pending; i++)
+        hs__tcp_close(&c.pending[i].fd);
+    for (size_t i = 0; c.peers && i < c.n_peers; i++) {
+        hs__tcp_finish(c.peers[i].fd);
+        hs__tcp_close(&c.peers[i].fd);
+    }
+    hs__tcp_stop_listening(&c.listener);
+    hs__free(env, c.pending);
+    hs__free(env, c.peers);
+    hs__free(env, c.fds);
     return code;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The failure detector: its thread, notices and heartbeats. */
+/* The failure detector. Its thread (run) sends heartbeats, reads messages, finds lost neighbors, and ends the process when
+ * the session does not react. `record` is the one place where a failure or a cut becomes known; it also passes it on. The
+ * functions of the group and of the collective calls take the lock and look at the same state. */
 #include "replicas/group_tcp_detector.h"
 
 #include "base/c_locale.h"
@@ -127,32 +129,18 @@ static void lose(hs__tcp_detector *d, hs__tcp_link *link, bool frozen)
 
 /* If a lost neighbor's data has all been received, the cut is known. `call`: the current call, or the next one. The lock is
  * held. */
-static void settle(hs__tcp_detector *d, hs__tcp_link *link, uint64_t call)
+static void set_cut(hs__tcp_detector *d, hs__tcp_link *link, uint64_t call)
 {
     char text[HS_MESSAGE_SIZE];
-    link->settled = true;
+    link->cut_known = true;
     describe_loss(d, link, text);
     record(d, link->edge->rank, true, call, text, NULL);
-}
-
-/* The same for all neighbors, by the detector's thread, while the session's thread is in no call. */
-static void settle_between_calls(hs__tcp_detector *d)
-{
-    uint64_t call = atomic_load(&d->begun);
-    if (atomic_load(&d->ended) != call)
-        return;
-    for (size_t i = 0; i < d->n_links; i++) {
-        hs__tcp_link *link = &d->links[i];
-        /* if the session's thread has begun a call since, it may have received data, and settles this itself */
-        if (link->lost && !link->settled && hs__tcp_ended(link->edge->data) && atomic_load(&d->begun) == call)
-            settle(d, link, call);
-    }
 }
 
 /* Receiving. The lock is held. */
 
 /* Handles a complete message. Returns false if it is invalid. */
-static bool handle(hs__tcp_detector *d, hs__tcp_link *link, size_t length)
+static bool handle_message(hs__tcp_detector *d, hs__tcp_link *link, size_t length)
 {
     char text[HS_MESSAGE_SIZE];
     const unsigned char *in = link->in;
@@ -171,7 +159,7 @@ static bool handle(hs__tcp_detector *d, hs__tcp_link *link, size_t length)
     return true;
 }
 
-/* Reads what has arrived. Returns false if the connection has ended. */
+/* Reads all messages that have arrived. Returns false if the connection has ended. */
 static bool read_messages(hs__tcp_detector *d, hs__tcp_link *link)
 {
     for (;;) {
@@ -181,7 +169,7 @@ static bool read_messages(hs__tcp_detector *d, hs__tcp_link *link)
             return false;
         if (link->got >= HS__NOTICE_HEADER && link->got == wanted) {
             link->got = 0;
-            if (!handle(d, link, length))
+            if (!handle_message(d, link, length))
                 return false;
             continue;
         }
@@ -198,35 +186,6 @@ static bool read_messages(hs__tcp_detector *d, hs__tcp_link *link)
 }
 
 /* The thread. */
-
-static void read_links(hs__tcp_detector *d, const struct pollfd *fds)
-{
-    for (size_t i = 0; i < d->n_links; i++) {
-        hs__tcp_link *link = &d->links[i];
-        if (fds[i].revents)
-            flush(link);
-        if (link->lost || !(fds[i].revents & ~POLLOUT) || read_messages(d, link))
-            continue;
-        if (link->exited)
-            link->lost = link->settled = true; /* as it reported */
-        else
-            lose(d, link, false);
-    }
-}
-
-static void send_heartbeats(hs__tcp_detector *d)
-{
-    for (size_t i = 0; i < d->n_links; i++)
-        if (!d->links[i].lost && !d->links[i].out_used)
-            post(d, &d->links[i], HEARTBEAT, d->options->rank, false, 0, "");
-}
-
-static void find_frozen(hs__tcp_detector *d, int64_t now)
-{
-    for (size_t i = 0; i < d->n_links; i++)
-        if (!d->links[i].lost && !d->links[i].exited && now - d->links[i].heard_ns >= d->detector_ns)
-            lose(d, &d->links[i], true);
-}
 
 static int64_t abandon_ns(const hs__tcp_detector *d)
 {
@@ -255,8 +214,8 @@ static void abandon(hs__tcp_detector *d)
     pthread_cond_broadcast(&d->abandon_returned);
 }
 
-/* Waits for messages, or until a time. Unlocks meanwhile. */
-static void wait_for_messages(hs__tcp_detector *d, int64_t until)
+/* Waits for messages until a time, and handles them. Unlocks meanwhile. */
+static void await_messages(hs__tcp_detector *d, int64_t until)
 {
     struct pollfd fds[POLL_MAX];
     eventfd_t count;
@@ -273,15 +232,17 @@ static void wait_for_messages(hs__tcp_detector *d, int64_t until)
         return;
     if (fds[d->n_links].revents)
         eventfd_read(d->wake_thread, &count);
-    read_links(d, fds);
-}
-
-static bool has_output(const hs__tcp_detector *d)
-{
-    for (size_t i = 0; i < d->n_links; i++)
-        if (d->links[i].out_used && !d->links[i].lost)
-            return true;
-    return false;
+    for (size_t i = 0; i < d->n_links; i++) {
+        hs__tcp_link *link = &d->links[i];
+        if (fds[i].revents)
+            flush(link);
+        if (link->lost || !(fds[i].revents & ~POLLOUT) || read_messages(d, link))
+            continue;
+        if (link->exited)
+            link->lost = link->cut_known = true; /* the neighbor has reported the cut */
+        else
+            lose(d, link, false);
+    }
 }
 
 static void *run(void *user)
@@ -290,25 +251,45 @@ static void *run(void *user)
     int64_t beat = 0, stop_ns = 0;
     pthread_mutex_lock(&d->lock);
     for (;;) {
-        int64_t now = hs__tcp_now();
-        if (now >= beat) {
-            send_heartbeats(d);
+        const int64_t now = hs__tcp_now();
+        for (size_t i = 0; now >= beat && i < d->n_links; i++)
+            if (!d->links[i].lost && !d->links[i].out_used)
+                post(d, &d->links[i], HEARTBEAT, d->options->rank, false, 0, "");
+        if (now >= beat)
             beat = now + d->beat_ns;
+
+        /* While the session's thread is in no call, this thread finds the cuts of lost neighbors. If the session's thread
+         * has begun a call since, it may have received data, and finds the cut itself. */
+        const uint64_t call = atomic_load(&d->begun);
+        const bool between_calls = atomic_load(&d->ended) == call;
+        for (size_t i = 0; i < d->n_links; i++) {
+            hs__tcp_link *link = &d->links[i];
+            if (between_calls && link->lost && !link->cut_known && hs__tcp_ended(link->edge->data) &&
+                atomic_load(&d->begun) == call)
+                set_cut(d, link, call);
         }
-        settle_between_calls(d);
+
         if (abandon_ns(d) <= now)
             abandon(d);
         if (d->stopping && !stop_ns)
             stop_ns = now + 2 * SECOND_NS;
-        if (d->stopping && (!has_output(d) || now >= stop_ns))
+        bool has_output = false;
+        for (size_t i = 0; i < d->n_links; i++)
+            has_output |= d->links[i].out_used && !d->links[i].lost;
+        if (d->stopping && (!has_output || now >= stop_ns))
             break;
-        int64_t until = least(beat, abandon_ns(d));
-        wait_for_messages(d, until);
+        const int64_t until = least(beat, abandon_ns(d));
+        await_messages(d, until);
+
         /* The time in which this process was suspended does not count. */
-        now = hs__tcp_now();
-        for (size_t i = 0; now > until + d->beat_ns && i < d->n_links; i++)
-            d->links[i].heard_ns = least(now, d->links[i].heard_ns + (now - until));
-        find_frozen(d, now);
+        const int64_t woken = hs__tcp_now();
+        for (size_t i = 0; i < d->n_links; i++) {
+            hs__tcp_link *link = &d->links[i];
+            if (woken > until + d->beat_ns)
+                link->heard_ns = least(woken, link->heard_ns + (woken - until));
+            if (!link->lost && !link->exited && woken - link->heard_ns >= d->detector_ns)
+                lose(d, link, true);
+        }
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
@@ -319,18 +300,6 @@ static void *run(void *user)
 static int64_t to_ns(double secs, double otherwise)
 {
     return secs < 0 ? INT64_MAX : (int64_t)((secs > 0 ? secs : otherwise) * 1e9);
-}
-
-static hs_code make_links(hs__tcp_detector *d, const hs__tcp_edges *edges, hs_error *err)
-{
-    if (!(d->links = hs__alloc(d->env, edges->n, sizeof *d->links)))
-        return hs__no_memory(err, edges->n * sizeof *d->links, "the failure detector of a group");
-    d->n_links = edges->n;
-    for (size_t i = 0; i < edges->n; i++) {
-        d->links[i].edge = &edges->items[i];
-        d->links[i].heard_ns = hs__tcp_now();
-    }
-    return HS_OK;
 }
 
 hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *options, const hs_env *env,
@@ -346,9 +315,15 @@ hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *opti
     d->grace_ns = add(to_ns(options->failure_grace_secs, 10), options->rank ? SECOND_NS : 0);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->abandon_returned, NULL);
-    hs_code code = make_links(d, edges, err);
-    if (code || !edges->n)
-        return code;
+    if (!(d->links = hs__alloc(env, edges->n, sizeof *d->links)))
+        return hs__no_memory(err, edges->n * sizeof *d->links, "the failure detector of a group");
+    d->n_links = edges->n;
+    for (size_t i = 0; i < edges->n; i++) {
+        d->links[i].edge = &edges->items[i];
+        d->links[i].heard_ns = hs__tcp_now();
+    }
+    if (!edges->n)
+        return HS_OK;
     if ((d->wake_thread = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 ||
         (d->wake_session = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         return hs_error_set_errno(err, errno, "eventfd");
@@ -455,8 +430,8 @@ hs_code hs__detector_check_call(hs__tcp_detector *d, uint64_t call, const char *
     pthread_mutex_lock(&d->lock);
     for (size_t i = 0; i < d->n_links; i++) {
         hs__tcp_link *link = &d->links[i];
-        if (link->lost && !link->settled && hs__tcp_ended(link->edge->data))
-            settle(d, link, link->done_calls > call ? link->done_calls : call);
+        if (link->lost && !link->cut_known && hs__tcp_ended(link->edge->data))
+            set_cut(d, link, link->done_calls > call ? link->done_calls : call);
     }
     *give_up_ns = d->failed_rank >= 0 ? add(d->failed_ns, d->detector_ns) : INT64_MAX;
     if (call >= atomic_load(&d->cut))
@@ -477,7 +452,7 @@ hs_code hs__detector_data_ended(hs__tcp_detector *d, hs__tcp_link *link, uint64_
         if (call < atomic_load(&d->cut) && (link->lost || hs__tcp_now() >= limit)) {
             if (!link->lost)
                 lose(d, link, false);
-            settle(d, link, call);
+            set_cut(d, link, call);
         }
         const bool cut = call >= atomic_load(&d->cut);
         if (cut)

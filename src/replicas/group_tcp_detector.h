@@ -37,7 +37,7 @@ typedef struct hs__tcp_link {
     uint64_t begun;      /* calls that the neighbor has begun, as it sent last */
     bool exited;         /* the neighbor has reported its exit */
     bool lost;           /* the connection has ended without such a report */
-    bool settled;        /* lost, and the cut is known */
+    bool cut_known;      /* lost, and the cut is known */
     bool frozen;         /* lost because of a missing heartbeat */
     uint64_t done_calls; /* calls whose data was exchanged on this edge */
 } hs__tcp_link;

@@ -2,7 +2,8 @@
 #ifdef __linux__
 #define _GNU_SOURCE /* getrandom */
 #endif
-/* Publishes and finds the address of rank 0, and the token of the job. */
+/* Rank 0 listens and publishes its addresses and the token of the job (hs__rendezvous_publish). Other ranks get them from
+ * the options, from the program's function (hs__rendezvous_begin) or from the file (hs__rendezvous_find). */
 #include "replicas/group_tcp_rendezvous.h"
 
 #include "base/paths.h"
@@ -49,7 +50,7 @@ static void write_record(const hs__tcp_rendezvous *rendezvous, char record[RECOR
     snprintf(record, RECORD, "%s\n%s\n", rendezvous->addresses, rendezvous->token);
 }
 
-/* Reads the file. Sets *own if it is a file of this user. Returns false if there is none. */
+/* Reads the file. Sets *own if it is a file of this user. Returns false without a file. */
 static bool read_file(const char *path, char record[RECORD], bool *own)
 {
     struct stat file;
@@ -88,44 +89,35 @@ static hs_code make_nonce(char token[HS__HELLO_TOKEN], hs_error *err)
     return HS_OK;
 }
 
-static hs_code write_all(int fd, const char *data, size_t bytes)
-{
-    while (bytes) {
-        ssize_t n = hs__write(fd, data, bytes);
-        if (n < 0)
-            return hs_code_from_errno(errno);
-        data += n;
-        bytes -= (size_t)n;
-    }
-    return HS_OK;
-}
-
-/* Writes the file under a temporary name, and renames it. Readers see no file or a whole one. The name is random, and says
- * nothing about the token: other users can list the directory. `tmp` ends with "XXXXXX". */
-static hs_code replace_file(hs__tcp_rendezvous *rendezvous, char *tmp, const char *record, hs_error *err)
-{
-    int fd = mkstemp(tmp);
-    if (fd < 0)
-        return hs_error_set_errno(err, errno, "cannot create '%s'", rendezvous->path);
-    bool failed = fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || write_all(fd, record, strlen(record)) != HS_OK;
-    failed = close(fd) != 0 || failed;
-    if (!failed && rename(tmp, rendezvous->path) == 0) {
-        rendezvous->published = true;
-        return HS_OK;
-    }
-    int error = errno;
-    unlink(tmp);
-    return hs_error_set_errno(err, error, "cannot write '%s'", rendezvous->path);
-}
-
+/* Writes the file under a temporary name, and renames it. Readers see no file or a whole one. The temporary name is random,
+ * and does not contain the token: other users can list the directory. */
 static hs_code write_file(hs__tcp_rendezvous *rendezvous, const hs_env *env, const char *record, hs_error *err)
 {
     const char *directory = rendezvous->options->rendezvous_dir;
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
         return hs_error_set_errno(err, errno, "cannot create the directory '%s'", directory);
     char *tmp = hs__format(env, "%s.XXXXXX", rendezvous->path);
-    hs_code code =
-        tmp ? replace_file(rendezvous, tmp, record, err) : hs__no_memory(err, 0, "the path of a rendezvous file");
+    if (!tmp)
+        return hs__no_memory(err, 0, "the path of a rendezvous file");
+    hs_code code = HS_OK;
+    int fd = mkstemp(tmp);
+    if (fd < 0) {
+        code = hs_error_set_errno(err, errno, "cannot create '%s'", rendezvous->path);
+    } else {
+        bool ok = fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+        for (size_t bytes = strlen(record); ok && bytes;) {
+            ssize_t n = hs__write(fd, record, bytes);
+            ok = n >= 0;
+            record += ok ? n : 0;
+            bytes -= ok ? (size_t)n : 0;
+        }
+        ok = close(fd) == 0 && ok;
+        rendezvous->published = ok && rename(tmp, rendezvous->path) == 0;
+        if (!rendezvous->published) {
+            code = hs_error_set_errno(err, errno, "cannot write '%s'", rendezvous->path);
+            unlink(tmp);
+        }
+    }
     hs__free(env, tmp);
     return code;
 }
@@ -145,17 +137,6 @@ static bool read_record(hs__tcp_rendezvous *rendezvous, const char record[RECORD
 static void write_failure(const hs_error *why, char record[RECORD])
 {
     snprintf(record, RECORD, "!%d %.*s", (int)why->code, RECORD - 16, why->message);
-}
-
-/* Sets the error of rank 0, if the record has one. */
-static hs_code read_failure(char record[RECORD], hs_error *err)
-{
-    char *message;
-    record[RECORD - 1] = '\0';
-    if (*record != '!')
-        return HS_OK;
-    const long code = strtol(record + 1, &message, 10);
-    return hs_error_set(err, code ? (hs_code)code : HS_UNAVAILABLE, "rank 0:%s", message);
 }
 
 static bool uses_address(const hs_group_tcp_options *options)
@@ -192,16 +173,6 @@ bool hs__rendezvous_next_port(const hs__tcp_rendezvous *rendezvous, char address
     return true;
 }
 
-/* Writes the addresses and a new token into a record. */
-static hs_code make_record(hs__tcp_rendezvous *rendezvous, const hs__tcp_listener *listener, char record[RECORD],
-                           hs_error *err)
-{
-    hs_code code = hs__tcp_publish(listener, rendezvous->addresses, err);
-    if (!code && !(code = make_nonce(rendezvous->token, err)))
-        write_record(rendezvous, record);
-    return code;
-}
-
 hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env, hs__tcp_listener *listener,
                                hs_error *failure, hs_error *err)
 {
@@ -212,8 +183,9 @@ hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env
         snprintf(rendezvous->token, HS__HELLO_TOKEN, "%s", options->job ? options->job : "");
         return code;
     }
-    if (!code)
-        code = make_record(rendezvous, listener, record, err);
+    if (!code && !(code = hs__tcp_publish(listener, rendezvous->addresses, err)) &&
+        !(code = make_nonce(rendezvous->token, err)))
+        write_record(rendezvous, record);
     if (options->rendezvous_dir)
         return code ? code : write_file(rendezvous, env, record, err);
     /* also after a failure, because the other ranks wait in this function */
@@ -249,9 +221,15 @@ hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err)
     hs_code code = options->exchange(options->exchange_user, record, sizeof record, err);
     if (code)
         return hs__normalize_error(code, "hs_group_tcp_options.exchange", err);
-    if (!(code = read_failure(record, err)) && !read_record(rendezvous, record))
-        code = hs_error_set(err, HS_INTERNAL, "hs_group_tcp_options.exchange has not copied what rank 0 has sent");
-    return code;
+    record[RECORD - 1] = '\0';
+    if (*record == '!') { /* the error of rank 0 */
+        char *message;
+        const long rank_0_code = strtol(record + 1, &message, 10);
+        return hs_error_set(err, rank_0_code ? (hs_code)rank_0_code : HS_UNAVAILABLE, "rank 0:%s", message);
+    }
+    if (!read_record(rendezvous, record))
+        return hs_error_set(err, HS_INTERNAL, "hs_group_tcp_options.exchange has not copied what rank 0 has sent");
+    return HS_OK;
 }
 
 hs_code hs__rendezvous_find(hs__tcp_rendezvous *rendezvous, hs_error *err)

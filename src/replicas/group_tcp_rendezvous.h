@@ -26,10 +26,10 @@ hs_code hs__rendezvous_init(hs__tcp_rendezvous *rendezvous, const hs_group_tcp_o
 void hs__rendezvous_release(hs__tcp_rendezvous *rendezvous, const hs_env *env);
 
 /* On rank 0: listens, and publishes the addresses. If rank 0 cannot listen on its port, sets *failure and listens on
- * another one, where it reports the failure to the other ranks: on the next port, or on any port, which it publishes. */
+ * another one (the next port, or any port, which it publishes) and reports the failure there to the other ranks. */
 hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env, hs__tcp_listener *listener,
                                hs_error *failure, hs_error *err);
-/* On rank 0: removes the file, unless a later run has replaced it. Does nothing if there is none. */
+/* On rank 0: removes the file, unless a later run has replaced it. Does nothing without a file. */
 void hs__rendezvous_withdraw(hs__tcp_rendezvous *rendezvous);
 
 /* Instead of the other functions, if this rank cannot begin: calls the function of the program, because the other ranks
@@ -40,7 +40,8 @@ void hs__rendezvous_decline(const hs_group_tcp_options *options, const hs_error 
 hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err);
 /* On the other ranks: finds the addresses, before each attempt. HS_UNAVAILABLE: they are not known yet. */
 hs_code hs__rendezvous_find(hs__tcp_rendezvous *rendezvous, hs_error *err);
-/* Writes the address on which rank 0 reports that it cannot listen on its port. Returns false if there is none. */
+/* Writes the address on which rank 0 reports that it cannot listen on its port. Returns false if the ranks do not find rank
+ * 0 by its address. */
 bool hs__rendezvous_next_port(const hs__tcp_rendezvous *rendezvous, char address[HS__ADDRESS_MAX]);
 
 #endif

@@ -54,7 +54,7 @@ hs_code hs__tcp_accept(int listener, int *fd, hs_error *err)
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
         return hs_error_set_errno(err, errno, "cannot accept a connection%s",
                                   errno == EMFILE ? ": raise RLIMIT_NOFILE (ulimit -n)" : "");
-    return HS_OK; /* none, or one that has ended already */
+    return HS_OK; /* no connection waits, or it has ended already */
 }
 
 /* Waits for a socket. HS_DEADLINE_EXCEEDED: the deadline has passed. */

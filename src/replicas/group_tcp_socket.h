@@ -18,7 +18,8 @@ int hs__tcp_poll_ms(int64_t deadline);
 /* Makes a new socket non-blocking and so on. Returns false, and closes it, if that fails. */
 bool hs__tcp_prepare(int fd);
 
-/* Accepts a connection. Sets *fd to -1 if there is none. Fails if the process has too many open files or no memory. */
+/* Accepts a connection. Sets *fd to -1 if no connection waits. Fails if the process has too many open files or no memory.
+ */
 hs_code hs__tcp_accept(int listener, int *fd, hs_error *err);
 
 /* Send and receive exactly `bytes`, until the deadline. HS_UNAVAILABLE: the connection has ended.

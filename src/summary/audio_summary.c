@@ -42,12 +42,6 @@ static void put_header(hs__buffer *out, const batch *b)
     hs__buffer_append(out, header, sizeof header);
 }
 
-static int sample_of(float value)
-{
-    float at = roundf(value * 32768);
-    return isnan(at) ? 0 : at < -32768 ? -32768 : at > 32767 ? 32767 : (int)at;
-}
-
 static void put_samples(hs__buffer *out, const batch *b, size_t index)
 {
     size_t samples = b->frames * b->channels;
@@ -58,7 +52,9 @@ static void put_samples(hs__buffer *out, const batch *b, size_t index)
     for (size_t i = 0; i < samples; i++) {
         float value;
         memcpy(&value, from + i * sizeof value, sizeof value);
-        put16(to + i * SAMPLE_BYTES, (size_t)sample_of(value));
+        float at = roundf(value * 32768);
+        int sample = isnan(at) ? 0 : at < -32768 ? -32768 : at > 32767 ? 32767 : (int)at;
+        put16(to + i * SAMPLE_BYTES, (size_t)sample);
     }
     out->size += samples * SAMPLE_BYTES;
 }

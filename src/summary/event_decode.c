@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One function per message, which reads its fields and calls the function of each message inside: Event, Summary, Value,
+ * then the kinds of values. */
 #include "summary/event_decode.h"
 
 #include "summary/wire_read.h"
@@ -37,14 +39,6 @@ const char *hs_event_value_kind_name(hs_event_value_kind kind)
 }
 
 /* Tensors. */
-
-/* The decoded fields of a TensorProto. */
-typedef struct {
-    hs_dtype dtype;
-    hs_shape shape;
-    bool has_scalar; /* it has one element, a number */
-    double scalar;
-} tensor_facts;
 
 /* Reads a TensorShapeProto. */
 static bool read_shape(hs_bytes message, hs_shape *shape)
@@ -136,56 +130,47 @@ static bool first_number(const hs__field *field, uint64_t *bits)
     return field->bytes.size && hs__get_varint(&at, at + field->bytes.size, bits);
 }
 
-static double number_of(hs_dtype dtype, const unsigned char *element)
+/* Decodes a TensorProto. Its number is known if it has one element. */
+static bool decode_tensor(hs_bytes message, hs_event_value *value)
 {
-    hs_tensor one = hs_tensor_of(dtype, (hs_shape){.rank = 0}, element);
-    return hs_tensor_number(&one, 0);
-}
-
-/* The first element of a tensor. */
-typedef struct {
-    hs_bytes content;
-    bool has_bits;
-    uint64_t bits;
-} element;
-
-static void read_number(tensor_facts *facts, const element *found)
-{
-    unsigned char bytes[8] = {0};
-    size_t size = hs_dtype_size(facts->dtype);
-    if (!field_of(facts->dtype) || size > sizeof bytes || hs_shape_elements(&facts->shape) != 1)
-        return;
-    if (found->content.size == size) {
-        memcpy(bytes, found->content.data, size);
-    } else if (found->has_bits) {
-        hs__put64(bytes, found->bits);
-    } else if (found->content.size) {
-        return;
-    }
-    facts->scalar = number_of(facts->dtype, bytes); /* a missing element is zero */
-    facts->has_scalar = true;
-}
-
-static bool read_tensor(hs_bytes tensor, tensor_facts *facts)
-{
-    hs__fields fields = hs__fields_of(tensor);
+    hs__fields fields = hs__fields_of(message);
     hs__field field;
-    element found = {{NULL, 0}, false, 0};
-    bool is_sound = true;
-    *facts = (tensor_facts){.dtype = HS_DTYPE_NONE};
-    while (is_sound && hs__fields_next(&fields, &field)) {
+    hs_bytes content = {NULL, 0};
+    bool has_bits = false;
+    uint64_t bits = 0; /* of the first element */
+    value->dtype = HS_DTYPE_NONE;
+    value->shape = (hs_shape){.rank = 0};
+    while (hs__fields_next(&fields, &field)) {
         if (hs__field_is(&field, TENSOR_DTYPE, HS__WIRE_VARINT))
-            facts->dtype = field.value <= INT32_MAX ? (hs_dtype)field.value : HS_DTYPE_NONE;
-        else if (hs__field_is(&field, TENSOR_SHAPE, HS__WIRE_BYTES))
-            is_sound = read_shape(field.bytes, &facts->shape);
+            value->dtype = field.value <= INT32_MAX ? (hs_dtype)field.value : HS_DTYPE_NONE;
+        else if (hs__field_is(&field, TENSOR_SHAPE, HS__WIRE_BYTES) && !read_shape(field.bytes, &value->shape))
+            return false;
         else if (hs__field_is(&field, TENSOR_CONTENT, HS__WIRE_BYTES))
-            found.content = field.bytes;
-        else if (!found.has_bits && facts->dtype && field.number == field_of(facts->dtype))
-            found.has_bits = first_number(&field, &found.bits);
+            content = field.bytes;
+        else if (!has_bits && value->dtype && field.number == field_of(value->dtype))
+            has_bits = first_number(&field, &bits);
     }
-    if (is_sound && !fields.failed)
-        read_number(facts, &found);
-    return is_sound && !fields.failed;
+    if (fields.failed)
+        return false;
+    value->kind = HS_EVENT_VALUE_TENSOR;
+    value->bytes = message;
+    value->has_scalar = false;
+    value->scalar = (double)NAN;
+
+    unsigned char element[8] = {0}; /* a missing element is zero */
+    size_t size = hs_dtype_size(value->dtype);
+    if (!field_of(value->dtype) || size > sizeof element || hs_shape_elements(&value->shape) != 1)
+        return true;
+    if (content.size == size)
+        memcpy(element, content.data, size);
+    else if (has_bits)
+        hs__put64(element, bits);
+    else if (content.size)
+        return true;
+    hs_tensor one = hs_tensor_of(value->dtype, HS_SCALAR, element);
+    value->scalar = hs_tensor_number(&one, 0);
+    value->has_scalar = true;
+    return true;
 }
 
 /* Messages. Each function returns false if the bytes are not its message. */
@@ -217,20 +202,6 @@ static bool decode_metadata(hs_bytes message, hs_event_value *value)
             value->description = hs__field_text(&field);
     }
     return is_sound && !fields.failed;
-}
-
-static bool decode_tensor(hs_bytes message, hs_event_value *value)
-{
-    tensor_facts facts;
-    if (!read_tensor(message, &facts))
-        return false;
-    value->kind = HS_EVENT_VALUE_TENSOR;
-    value->bytes = message;
-    value->dtype = facts.dtype;
-    value->shape = facts.shape;
-    value->has_scalar = facts.has_scalar;
-    value->scalar = facts.has_scalar ? facts.scalar : (double)NAN;
-    return true;
 }
 
 static bool decode_field(const hs__field *field, hs_event_value *value)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A scalar's event is written in one pass: the sizes of its nested messages are computed first. */
 #include "summary/event_encode.h"
 
 #include "base/proto.h"
@@ -26,12 +27,6 @@ static size_t varint_bytes(uint64_t value)
 static size_t value_bytes(size_t tag_bytes)
 {
     return 1 + varint_bytes(tag_bytes) + tag_bytes + 1 + 4;
-}
-
-static size_t scalar_bytes(size_t tag_bytes)
-{
-    size_t bytes = value_bytes(tag_bytes);
-    return 1 + varint_bytes(bytes) + bytes;
 }
 
 void hs__encode_scalar(hs__buffer *out, const char *tag, size_t tag_bytes, double value)
@@ -79,8 +74,9 @@ unsigned char *hs__put_scalar_event(unsigned char *to, int64_t realtime_ns, int6
     uint32_t bits;
     memcpy(&bits, &narrow, sizeof bits);
     to = put_event(to, realtime_ns, step);
-    to = put_head(to, HS__EVENT_SUMMARY, scalar_bytes(tag_bytes));
-    to = put_head(to, 1, value_bytes(tag_bytes));
+    size_t bytes = value_bytes(tag_bytes);
+    to = put_head(to, HS__EVENT_SUMMARY, 1 + varint_bytes(bytes) + bytes);
+    to = put_head(to, 1, bytes);
     to = put_head(to, 1, tag_bytes);
     memcpy(to, tag, tag_bytes);
     to += tag_bytes;

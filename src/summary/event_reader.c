@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the files of a directory one after the other. With `follow`, a file may grow. It has ended if a later file exists
- * and another read finds no more records. */
+/* Reads the files of a directory one after the other: hs_event_reader_next reads events of the current file (read_event),
+ * which reports and skips damage, and continues with the next file (next_file). With `follow`, a file may grow. It has
+ * ended if a later file exists and another read finds no more records. */
 #include "base/files.h"
 #include "formats/records.h"
 #include "summary/event_decode.h"
@@ -23,34 +24,20 @@ typedef struct {
     hs_error *err;
 } addition;
 
-static bool is_new(const addition *adding, const char *name)
-{
-    const event_files *files = adding->files;
-    if (!strstr(name, "tfevents"))
-        return false;
-    return adding->known == 0 || strcmp(name, hs__path_base(files->paths[adding->known - 1])) > 0;
-}
-
-/* True if the path was deleted or is a directory. */
-static bool is_not_file(const hs_env *env, const char *path)
-{
-    hs_file_stat found;
-    hs_code code = hs__stat(env, path, &found, NULL);
-    return code == HS_NOT_FOUND || (!code && found.is_directory);
-}
-
 static int add(void *user, const char *name)
 {
     addition *adding = user;
     event_files *files = adding->files;
-    if (!is_new(adding, name))
+    if (!strstr(name, "tfevents") || (adding->known && strcmp(name, hs__path_base(files->paths[adding->known - 1])) <= 0))
         return 0;
     char *path = hs__path_join(files->env, files->directory, name);
     adding->code =
         path ? hs__reserve(files->env, &files->paths, &files->capacity, files->n + 1, sizeof *files->paths, adding->err)
              : hs__no_memory(adding->err, strlen(name), "a path");
-    if (adding->code || is_not_file(files->env, path))
-        hs__free(files->env, path);
+    hs_file_stat found;
+    hs_code code = adding->code ? adding->code : hs__stat(files->env, path, &found, NULL);
+    if (adding->code || code == HS_NOT_FOUND || (!code && found.is_directory))
+        hs__free(files->env, path); /* out of memory, or it was deleted or is a directory */
     else
         files->paths[files->n++] = path;
     return adding->code;
@@ -79,23 +66,6 @@ static hs_code update_files(event_files *files, hs_error *err)
     return HS_OK;
 }
 
-static hs_code set_path(event_files *files, const char *path, bool is_directory, hs_error *err)
-{
-    char *copy = hs__strdup(files->env, path);
-    if (!copy)
-        return hs__no_memory(err, strlen(path), "a path");
-    if (is_directory) {
-        files->directory = copy;
-        return update_files(files, err);
-    }
-    hs_code code = hs__reserve(files->env, &files->paths, &files->capacity, 1, sizeof *files->paths, err);
-    if (code)
-        hs__free(files->env, copy);
-    else
-        files->paths[files->n++] = copy;
-    return code;
-}
-
 static void free_files(event_files *files)
 {
     for (size_t i = 0; i < files->n; i++)
@@ -110,8 +80,19 @@ static hs_code open_files(event_files *files, const hs_env *env, const char *pat
     hs_file_stat found;
     *files = (event_files){.env = env};
     hs_code code = hs__stat(env, path, &found, err);
-    if (!code)
-        code = set_path(files, path, found.is_directory, err);
+    if (code)
+        return code;
+    char *copy = hs__strdup(env, path);
+    if (!copy)
+        return hs__no_memory(err, strlen(path), "a path");
+    if (found.is_directory) {
+        files->directory = copy;
+        code = update_files(files, err);
+    } else if ((code = hs__reserve(env, &files->paths, &files->capacity, 1, sizeof *files->paths, err))) {
+        hs__free(env, copy);
+    } else {
+        files->paths[files->n++] = copy;
+    }
     if (code)
         free_files(files);
     return code;
@@ -199,15 +180,6 @@ static void report(hs_event_reader *reader, uint64_t offset, uint64_t bytes, boo
         hs_log(&reader->env, HS_LOG_WARNING, "%s; %llu bytes skipped", message, (unsigned long long)bytes);
 }
 
-/* The number of bytes from `offset` to the end of the file. */
-static uint64_t rest_of_file(hs_event_reader *reader, uint64_t offset)
-{
-    hs_file_stat found;
-    if (hs__stat(&reader->env, reader->files.paths[reader->current], &found, NULL) != HS_OK || found.bytes < offset)
-        return 0;
-    return found.bytes - offset;
-}
-
 /* Skips the record at the reader's offset, which is damaged (`why`), and reports it. OUT_OF_RANGE: no intact record
  * follows.
  */
@@ -225,8 +197,12 @@ static hs_code skip_damage(hs_event_reader *reader, const hs_error *why, hs_erro
         return code;
     if (code && code != HS_OUT_OF_RANGE)
         return code;
-    if (code || lost) /* otherwise the record is whole now */
-        report(reader, offset, code ? rest_of_file(reader, offset) : lost, is_truncated && code, why->message);
+    if (!code && !lost)
+        return HS_OK; /* the record is whole now */
+    hs_file_stat found;
+    if (code && !hs__stat(&reader->env, reader->files.paths[reader->current], &found, NULL) && found.bytes > offset)
+        lost = found.bytes - offset; /* the rest of the file */
+    report(reader, offset, lost, is_truncated && code, why->message);
     return code;
 }
 
@@ -239,14 +215,6 @@ static bool is_damage(hs_event_reader *reader, hs_code code)
            (code == HS_RESOURCE_EXHAUSTED &&
             hs__record_read_header(&reader->records, reader->records.offset, &header, NULL) == HS_OK &&
             header.bytes > reader->records.limit);
-}
-
-static void report_not_event(hs_event_reader *reader, const hs_error *why)
-{
-    hs_error error = *why;
-    hs_error_prefix(&error, "%s: the record at byte %llu", reader->files.paths[reader->current],
-                    (unsigned long long)reader->event.offset);
-    report(reader, reader->event.offset, reader->records.offset - reader->event.offset, false, error.message);
 }
 
 /* Files, one after the other. */
@@ -290,47 +258,28 @@ static hs_code next_file(hs_event_reader *reader, hs_error *err)
     return reader->current < reader->files.n ? HS_OK : HS_OUT_OF_RANGE;
 }
 
-static hs_code report_end(const hs_event_reader *reader, hs_error *err)
-{
-    const char *path = reader->files.directory ? reader->files.directory
-                       : reader->files.n       ? reader->files.paths[0]
-                                               : "events";
-    if (reader->options.follow)
-        return hs_error_set(err, HS_UNAVAILABLE, "%s: no more events yet", path);
-    return hs_error_set(err, HS_OUT_OF_RANGE, "%s: end of the events", path);
-}
-
-/* Reads the next record. DATA_LOSS: a damaged record was skipped. */
-static hs_code read_record(hs_event_reader *reader, hs_bytes *record, hs_error *err)
-{
-    hs_error why; /* hs__clear is cheaper than initializing all of it */
-    hs__clear(&why);
-    reader->event.path = reader->files.paths[reader->current];
-    reader->event.offset = reader->records.offset;
-    hs_code code = hs__record_reader_next(&reader->records, record, &why);
-    if (!is_damage(reader, code))
-        return hs__error_copy(err, code ? &why : NULL);
-    code = skip_damage(reader, &why, err);
-    return code ? code : HS_DATA_LOSS;
-}
-
-/* Reads the next event of the current file. OUT_OF_RANGE: the file has no more events. */
+/* Reads the next event of the current file. Skips damaged records and records that are not events, and reports them.
+ * OUT_OF_RANGE: the file has no more events. */
 static hs_code read_event(hs_event_reader *reader, hs_error *err)
 {
     for (;;) {
         hs_bytes record;
-        hs_code code = read_record(reader, &record, err);
-        if (!code) {
-            hs_error why;
-            hs__clear(&why);
-            code = hs__event_decode(record, &reader->values, &reader->event, &why);
-            if (code == HS_DATA_LOSS)
-                report_not_event(reader, &why);
-            else
-                hs__error_copy(err, code ? &why : NULL);
+        hs_error why; /* hs__clear is cheaper than initializing all of it */
+        hs__clear(&why);
+        reader->event.path = reader->files.paths[reader->current];
+        reader->event.offset = reader->records.offset;
+        hs_code code = hs__record_reader_next(&reader->records, &record, &why);
+        if (is_damage(reader, code)) {
+            if ((code = skip_damage(reader, &why, err)))
+                return code;
+            continue;
         }
+        if (!code)
+            code = hs__event_decode(record, &reader->values, &reader->event, &why);
         if (code != HS_DATA_LOSS)
-            return code;
+            return hs__error_copy(err, code ? &why : NULL);
+        hs_error_prefix(&why, "%s: the record at byte %llu", reader->event.path, (unsigned long long)reader->event.offset);
+        report(reader, reader->event.offset, reader->records.offset - reader->event.offset, false, why.message);
     }
 }
 
@@ -353,7 +302,13 @@ hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs
         }
         if (code == HS_OUT_OF_RANGE)
             code = next_file(reader, err);
-        if (code)
-            return code == HS_OUT_OF_RANGE ? report_end(reader, err) : code;
+        if (code && code != HS_OUT_OF_RANGE)
+            return code;
+        if (code) {
+            const event_files *files = &reader->files;
+            const char *path = files->directory ? files->directory : files->n ? files->paths[0] : "events";
+            return reader->options.follow ? hs_error_set(err, HS_UNAVAILABLE, "%s: no more events yet", path)
+                                          : hs_error_set(err, HS_OUT_OF_RANGE, "%s: end of the events", path);
+        }
     }
 }

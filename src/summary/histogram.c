@@ -39,19 +39,6 @@ static void count(hs__histogram *h, const hs_tensor *tensor)
     hs__histogram_count(h);
 }
 
-/* Keeps the last of each run of empty buckets. Returns the number of remaining buckets. */
-static size_t collapse(double *limits, double *counts, const hs__histogram *h)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < HS__EDGES; i++) {
-        if (n && counts[n - 1] <= 0 && h->buckets[i] <= 0)
-            n--;
-        limits[n] = h->tables->edges[i];
-        counts[n++] = h->buckets[i];
-    }
-    return n;
-}
-
 static void put_buckets(hs__buffer *out, uint32_t field, const double *values, size_t n)
 {
     size_t begun = hs__begin_field(out, field);
@@ -87,8 +74,15 @@ static hs_code put_count(hs_summary *summary, const char *tag, const char *suffi
 static hs_code put_counted(hs_summary *summary, const char *tag, const hs__histogram *h, hs_error *err)
 {
     double limits[HS__EDGES], counts[HS__EDGES];
+    size_t n = 0;
+    for (size_t i = 0; i < HS__EDGES; i++) { /* keeps the last of each run of empty buckets */
+        if (n && counts[n - 1] <= 0 && h->buckets[i] <= 0)
+            n--;
+        limits[n] = h->tables->edges[i];
+        counts[n++] = h->buckets[i];
+    }
     hs_histogram_counts counted = HS_INIT(hs_histogram_counts, h->min, h->max, h->num, h->sum, h->sum_squares);
-    counted.buckets = collapse(limits, counts, h);
+    counted.buckets = n;
     counted.limits = limits;
     counted.counts = counts;
     /* Reserves room for the largest histogram, so that later ones fit as well. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counting values in buckets: tables that give the bucket of a number, and the loops that count a part of a tensor
+ * (hs__histogram_add_floats, _doubles). */
 #include "summary/histogram.h"
 
 #include "summary/numbers.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Elements of any dtype as doubles or floats, by a table of conversions. */
 #include "summary/numbers.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Precision-recall curves. */
+/* Precision-recall curves: the tensors are copied to the host and checked, the predictions between each two thresholds are
+ * counted, and each row of the curve is computed from the counts. */
 #include <hooksess/summary_values.h>
 
 #include "summary/numbers.h"
@@ -29,40 +30,33 @@ static size_t threshold_of(const curve *c, double prediction)
     return (size_t)(c->predictions.dtype == HS_DOUBLE ? at * last : (double)((float)at * (float)last));
 }
 
-static hs_code count_part(curve *c, const char *tag, size_t first, size_t n, hs_error *err)
-{
-    double labels[HS__NUMBERS], predictions[HS__NUMBERS], weights[HS__NUMBERS], one = 1;
-    hs__numbers(&c->labels, first, n, labels);
-    hs__numbers(&c->predictions, first, n, predictions);
-    bool each = c->weights.data && c->weights.rank;
-    if (each)
-        hs__numbers(&c->weights, first, n, weights);
-    else if (c->weights.data)
-        hs__numbers(&c->weights, 0, 1, &one);
-    for (size_t i = 0; i < n; i++) {
-        double weight = each ? weights[i] : one;
-        if (isnan(predictions[i]) || !isfinite(weight) || !(labels[i] == 0 || labels[i] == 1))
-            return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "summary '%s': element %zu has label %g, prediction %g and weight %g; labels must be 0 or "
-                                "1, the others must be numbers",
-                                tag, first + i, labels[i], predictions[i], weight);
-        (labels[i] != 0 ? c->positives : c->negatives)[threshold_of(c, predictions[i])] += weight;
-    }
-    return HS_OK;
-}
-
 static hs_code count(curve *c, const char *tag, hs_error *err)
 {
-    hs_code code = HS_OK;
-    for (size_t first = 0; !code && first < c->elements; first += HS__NUMBERS) {
+    double labels[HS__NUMBERS], predictions[HS__NUMBERS], weights[HS__NUMBERS], one = 1;
+    bool each = c->weights.data && c->weights.rank;
+    if (!each && c->weights.data && c->elements)
+        hs__numbers(&c->weights, 0, 1, &one);
+    for (size_t first = 0; first < c->elements; first += HS__NUMBERS) {
         size_t n = c->elements - first < HS__NUMBERS ? c->elements - first : HS__NUMBERS;
-        code = count_part(c, tag, first, n, err);
+        hs__numbers(&c->labels, first, n, labels);
+        hs__numbers(&c->predictions, first, n, predictions);
+        if (each)
+            hs__numbers(&c->weights, first, n, weights);
+        for (size_t i = 0; i < n; i++) {
+            double weight = each ? weights[i] : one;
+            if (isnan(predictions[i]) || !isfinite(weight) || !(labels[i] == 0 || labels[i] == 1))
+                return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                    "summary '%s': element %zu has label %g, prediction %g and weight %g; labels must be 0 "
+                                    "or 1, the others must be numbers",
+                                    tag, first + i, labels[i], predictions[i], weight);
+            (labels[i] != 0 ? c->positives : c->negatives)[threshold_of(c, predictions[i])] += weight;
+        }
     }
     for (size_t i = c->thresholds - 1; i-- > 0;) { /* a threshold also counts predictions above the next one */
         c->positives[i] += c->positives[i + 1];
         c->negatives[i] += c->negatives[i + 1];
     }
-    return code;
+    return HS_OK;
 }
 
 static double quotient(double part, double whole)
@@ -89,19 +83,6 @@ static double number_at(const curve *c, int row, size_t i)
     }
 }
 
-static void put_rows(hs__buffer *out, const curve *c)
-{
-    size_t content = hs__begin_field(out, HS__TENSOR_CONTENT);
-    for (int row = 0; row < ROWS; row++)
-        for (size_t i = 0; i < c->thresholds; i++) {
-            float number = (float)number_at(c, row, i);
-            uint32_t bits;
-            memcpy(&bits, &number, sizeof bits);
-            hs__buffer_fixed32(out, bits);
-        }
-    hs__end_field(out, content);
-}
-
 static hs_code put(hs_summary *summary, const char *tag, const curve *c, const hs_pr_curve *options, hs_error *err)
 {
     unsigned char content[11] = {2 << 3}; /* a PrCurvePluginData: num_thresholds */
@@ -115,7 +96,15 @@ static hs_code put(hs_summary *summary, const char *tag, const curve *c, const h
     };
     hs__value value = hs__begin_value(summary, tag, "/pr_curves");
     size_t tensor = hs__begin_tensor(value.out, HS_FLOAT, &shape);
-    put_rows(value.out, c);
+    size_t rows = hs__begin_field(value.out, HS__TENSOR_CONTENT);
+    for (int row = 0; row < ROWS; row++)
+        for (size_t i = 0; i < c->thresholds; i++) {
+            float number = (float)number_at(c, row, i);
+            uint32_t bits;
+            memcpy(&bits, &number, sizeof bits);
+            hs__buffer_fixed32(value.out, bits);
+        }
+    hs__end_field(value.out, rows);
     hs__end_field(value.out, tensor);
     hs__put_metadata(value.out, &metadata);
     return hs__end_value(&value, HS_OK, err);

@@ -9,34 +9,25 @@
 
 #include <string.h>
 
-/* The file has numbers in little-endian order. */
-static void put_content(hs__buffer *out, const hs_tensor *tensor)
-{
-    size_t content = hs__begin_field(out, HS__TENSOR_CONTENT);
-    hs__buffer_append(out, tensor->data, tensor->bytes);
-    if (hs__big_endian() && !out->failed)
-        hs__swap_bytes(tensor->dtype, out->data + content, tensor->bytes);
-    hs__end_field(out, content);
-}
-
-static void put_tensor(hs__buffer *out, const hs_tensor *tensor)
-{
-    const hs_shape shape = hs_tensor_shape(tensor);
-    const hs_string *strings = tensor->data;
-    size_t begun = hs__begin_tensor(out, tensor->dtype, &shape);
-    if (tensor->dtype != HS_STRING && tensor->bytes)
-        put_content(out, tensor);
-    for (size_t i = 0; tensor->dtype == HS_STRING && i < tensor->bytes / sizeof *strings; i++)
-        hs__proto_put_bytes(out, HS__TENSOR_STRING, strings[i].data, strings[i].bytes);
-    hs__end_field(out, begun);
-}
-
 static hs_code put_value(hs_summary *summary, const char *tag, const hs_tensor *tensor, const hs__metadata *metadata,
                          hs_error *err)
 {
+    const hs_shape shape = hs_tensor_shape(tensor);
+    const hs_string *strings = tensor->data;
     hs__value value = hs__begin_value(summary, tag, "");
-    put_tensor(value.out, tensor);
-    hs__put_metadata(value.out, metadata);
+    hs__buffer *out = value.out;
+    size_t begun = hs__begin_tensor(out, tensor->dtype, &shape);
+    if (tensor->dtype != HS_STRING && tensor->bytes) {
+        size_t content = hs__begin_field(out, HS__TENSOR_CONTENT);
+        hs__buffer_append(out, tensor->data, tensor->bytes);
+        if (hs__big_endian() && !out->failed) /* the file has numbers in little-endian order */
+            hs__swap_bytes(tensor->dtype, out->data + content, tensor->bytes);
+        hs__end_field(out, content);
+    }
+    for (size_t i = 0; tensor->dtype == HS_STRING && i < tensor->bytes / sizeof *strings; i++)
+        hs__proto_put_bytes(out, HS__TENSOR_STRING, strings[i].data, strings[i].bytes);
+    hs__end_field(out, begun);
+    hs__put_metadata(out, metadata);
     return hs__end_value(&value, HS_OK, err);
 }
 

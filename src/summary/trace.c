@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The spans of hooks (hs__trace_spans) and the ops of a RunMetadata (hs__trace_run) as events of Chrome's trace format,
+ * each of which begin_event and end_event put into the JSON, unless it is full. */
 #include "summary/trace.h"
 
 #include "run_metadata.pb-c.h"
@@ -136,13 +138,6 @@ static size_t choose_lane(lanes *of, int64_t begin_ns)
     return of->n < LANES ? of->n++ : soonest;
 }
 
-static void name_lane(hs__trace *trace, size_t pid, size_t lane)
-{
-    char name[32];
-    snprintf(name, sizeof name, "ops %zu", lane);
-    put_name(trace, pid, (int64_t)lane, name);
-}
-
 /* Older writers set only microseconds. */
 static int64_t ns_of(int64_t nanos, int64_t micros)
 {
@@ -151,26 +146,10 @@ static int64_t ns_of(int64_t nanos, int64_t micros)
     return micros > LATEST_NS / 1000 ? LATEST_NS : clamp(micros) * 1000;
 }
 
-static void put_memory(hs__buffer *out, const Hs__Pb__NodeExecStats *stats, const char *comma)
-{
-    hs__buffer_text(out, "%s\"memory\":[", comma);
-    for (size_t i = 0; i < stats->n_memory; i++) {
-        hs__buffer_text(out, i ? ",{\"allocator\":" : "{\"allocator\":");
-        put_text(out, stats->memory[i]->allocator_name);
-        hs__buffer_text(out, ",\"bytes\":%lld}", (long long)stats->memory[i]->total_bytes);
-    }
-    hs__buffer_text(out, "]");
-}
-
-static bool was_executed(const Hs__Pb__NodeExecStats *stats)
-{
-    return stats->all_start_nanos || stats->all_start_micros || stats->all_end_rel_nanos || stats->all_end_rel_micros;
-}
-
 static void put_op(hs__trace *trace, const Hs__Pb__NodeExecStats *stats, size_t pid, lanes *device, bool memory)
 {
-    if (!was_executed(stats))
-        return; /* only describes memory */
+    if (!stats->all_start_nanos && !stats->all_start_micros && !stats->all_end_rel_nanos && !stats->all_end_rel_micros)
+        return; /* was not executed: only describes memory */
     if (trace->full) {
         trace->dropped++;
         return;
@@ -184,26 +163,29 @@ static void put_op(hs__trace *trace, const Hs__Pb__NodeExecStats *stats, size_t 
     size_t known = device->n;
     w.tid = choose_lane(device, w.begin_ns);
     device->end_ns[w.tid] = w.begin_ns + w.length_ns;
-    if (device->n > known)
-        name_lane(trace, pid, w.tid);
+    if (device->n > known) {
+        char name[32];
+        snprintf(name, sizeof name, "ops %zu", w.tid);
+        put_name(trace, pid, (int64_t)w.tid, name);
+    }
     size_t begun = begin_event(trace);
     put_work(&trace->json, &w);
     if (*stats->timeline_label) {
         hs__buffer_text(&trace->json, "\"label\":");
         put_text(&trace->json, stats->timeline_label);
     }
-    if (memory && stats->n_memory)
-        put_memory(&trace->json, stats, *stats->timeline_label ? "," : "");
+    if (memory && stats->n_memory) {
+        hs__buffer *out = &trace->json;
+        hs__buffer_text(out, "%s\"memory\":[", *stats->timeline_label ? "," : "");
+        for (size_t i = 0; i < stats->n_memory; i++) {
+            hs__buffer_text(out, i ? ",{\"allocator\":" : "{\"allocator\":");
+            put_text(out, stats->memory[i]->allocator_name);
+            hs__buffer_text(out, ",\"bytes\":%lld}", (long long)stats->memory[i]->total_bytes);
+        }
+        hs__buffer_text(out, "]");
+    }
     hs__buffer_text(&trace->json, "}}");
     end_event(trace, begun, true);
-}
-
-static void put_device(hs__trace *trace, const Hs__Pb__DeviceStepStats *stats, size_t pid, bool memory)
-{
-    lanes device = {.n = 0};
-    put_name(trace, pid, -1, stats->device);
-    for (size_t i = 0; i < stats->n_node_stats; i++)
-        put_op(trace, stats->node_stats[i], pid, &device, memory);
 }
 
 hs_code hs__trace_run(hs__trace *trace, hs_bytes run_metadata, bool memory, hs_error *err)
@@ -218,8 +200,13 @@ hs_code hs__trace_run(hs__trace *trace, hs_bytes run_metadata, bool memory, hs_e
     if (!metadata)
         return hs_error_set(err, HS_DATA_LOSS, "the backend's run metadata of %zu bytes is not a RunMetadata",
                             run_metadata.size);
-    for (size_t i = 0; metadata->step_stats && i < metadata->step_stats->n_dev_stats; i++)
-        put_device(trace, metadata->step_stats->dev_stats[i], FIRST_DEVICE_PID + i, memory);
+    for (size_t i = 0; metadata->step_stats && i < metadata->step_stats->n_dev_stats; i++) {
+        const Hs__Pb__DeviceStepStats *device = metadata->step_stats->dev_stats[i];
+        lanes of_device = {.n = 0};
+        put_name(trace, FIRST_DEVICE_PID + i, -1, device->device);
+        for (size_t k = 0; k < device->n_node_stats; k++)
+            put_op(trace, device->node_stats[k], FIRST_DEVICE_PID + i, &of_device, memory);
+    }
     hs__pb__run_metadata__free_unpacked(metadata, &allocator);
     return HS_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, sharing, flushing and closing event-file writers. */
+/* The life of an event-file writer: opening it with its first file and its thread, sharing it, closing it; and waiting for
+ * its thread in hs_summary_writer_flush and _reopen. */
 #include "summary/writer_inside.h"
 
 #include "base/error.h"
@@ -32,17 +33,6 @@ static bool make_locks(hs_summary_writer *writer)
     return n == all;
 }
 
-static void free_names(hs_summary_writer *writer)
-{
-    const hs_env *env = &writer->env;
-    for (size_t i = 0; i < writer->n_old; i++)
-        hs__free(env, writer->old_paths[i]);
-    hs__free(env, writer->old_paths);
-    hs__free(env, writer->path);
-    hs__free(env, writer->directory);
-    hs__free(env, writer->suffix);
-}
-
 static void free_writer(hs_summary_writer *writer)
 {
     hs_env env = writer->env;
@@ -53,34 +43,19 @@ static void free_writer(hs_summary_writer *writer)
     hs__buffer_free(&writer->pending);
     hs__buffer_free(&writer->writing);
     hs__buffer_free(&writer->log);
-    free_names(writer);
+    for (size_t i = 0; i < writer->n_old; i++)
+        hs__free(&env, writer->old_paths[i]);
+    hs__free(&env, writer->old_paths);
+    hs__free(&env, writer->path);
+    hs__free(&env, writer->directory);
+    hs__free(&env, writer->suffix);
     hs__free(&env, writer);
-}
-
-static void set_options(hs_summary_writer *writer, const hs_summary_writer_options *options)
-{
-    double secs = options->flush_secs == HS_NEVER ? LONGEST_SECS : options->flush_secs;
-    writer->flush_ns = (int64_t)((secs > 0 ? secs : 120) * 1e9);
-    writer->limit = options->queue_bytes == HS_NEVER ? SIZE_MAX / 2
-                    : options->queue_bytes           ? (size_t)options->queue_bytes
-                                                     : (size_t)1 << 20;
-    writer->wake_bytes = writer->limit / 2 < WORTH_A_WRITE ? writer->limit / 2 : WORTH_A_WRITE;
-    writer->when_full = options->when_full;
-    writer->on_error = options->on_error;
-    writer->status.retries = options->on_error == HS_WRITER_RETRIES;
-}
-
-/* Allocates the buffers, so that events allocate nothing unless they are large. A large queue grows as needed. */
-static bool reserve_queue(hs_summary_writer *writer)
-{
-    enum { MOST = 1 << 20, ONE_MORE = 4096 };
-    size_t bytes = (writer->limit < MOST ? writer->limit : MOST) + ONE_MORE;
-    return hs__buffer_room(&writer->pending, bytes) && hs__buffer_room(&writer->writing, bytes);
 }
 
 static hs_summary_writer *new_writer(const hs_env *env, const char *directory, const hs_summary_writer_options *options,
                                      hs_error *err)
 {
+    enum { MOST_RESERVED = 1 << 20, ONE_MORE = 4096 };
     hs_summary_writer *writer = hs__alloc(env, 1, sizeof *writer);
     if (!writer || !make_locks(writer)) {
         hs__no_memory(err, sizeof *writer, "an event-file writer");
@@ -93,11 +68,22 @@ static hs_summary_writer *new_writer(const hs_env *env, const char *directory, c
     hs__buffer *const buffers[] = {&writer->pending, &writer->writing, &writer->log};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         hs__buffer_init(buffers[i], &writer->env);
-    set_options(writer, options);
+    double secs = options->flush_secs == HS_NEVER ? LONGEST_SECS : options->flush_secs;
+    writer->flush_ns = (int64_t)((secs > 0 ? secs : 120) * 1e9);
+    writer->limit = options->queue_bytes == HS_NEVER ? SIZE_MAX / 2
+                    : options->queue_bytes           ? (size_t)options->queue_bytes
+                                                     : (size_t)1 << 20;
+    writer->wake_bytes = writer->limit / 2 < WORTH_A_WRITE ? writer->limit / 2 : WORTH_A_WRITE;
+    writer->when_full = options->when_full;
+    writer->on_error = options->on_error;
+    writer->status.retries = options->on_error == HS_WRITER_RETRIES;
     writer->flushed_ns = hs_env_realtime_ns(env);
     writer->directory = hs__strndup(env, directory, hs__path_length_without_slashes(directory));
     writer->suffix = hs__strdup(env, options->name_suffix ? options->name_suffix : "");
-    if (writer->directory && writer->suffix && reserve_queue(writer))
+    /* Allocates the buffers, so that events allocate nothing unless they are large. A large queue grows as needed. */
+    size_t bytes = (writer->limit < MOST_RESERVED ? writer->limit : MOST_RESERVED) + ONE_MORE;
+    if (writer->directory && writer->suffix && hs__buffer_room(&writer->pending, bytes) &&
+        hs__buffer_room(&writer->writing, bytes))
         return writer;
     hs__no_memory(err, sizeof *writer + strlen(directory), "an event-file writer and its queue");
     free_writer(writer);
@@ -169,8 +155,8 @@ static bool has_same_env(const hs_env *a, const hs_env *b)
            a->clock.user == b->clock.user && a->logger.write == b->logger.write && a->logger.user == b->logger.user;
 }
 
-/* Finds the writer of a directory and adds a reference. Call with the lock held. In a forked child, those of its parent do
- * not count. */
+/* Finds the writer of a directory and adds a reference. Call with the lock held. In a forked child, the writers of its
+ * parent do not count. */
 static hs_summary_writer *find_shared(const char *directory, const hs_env *env)
 {
     size_t length = hs__path_length_without_slashes(directory);
@@ -183,29 +169,6 @@ static hs_summary_writer *find_shared(const char *directory, const hs_env *env)
     return NULL;
 }
 
-static hs_summary_writer *find_locked(const char *directory, const hs_env *env)
-{
-    pthread_mutex_lock(&shared_lock);
-    hs_summary_writer *found = find_shared(directory, env);
-    pthread_mutex_unlock(&shared_lock);
-    return found;
-}
-
-/* Adds a new writer to the list. If another thread has added one meanwhile, returns that one. */
-static hs_summary_writer *share(hs_summary_writer *opened, const char *directory)
-{
-    pthread_mutex_lock(&shared_lock);
-    hs_summary_writer *found = find_shared(directory, &opened->env);
-    if (!found) {
-        opened->is_shared = true;
-        opened->references = 1;
-        opened->next = shared;
-        shared = opened;
-    }
-    pthread_mutex_unlock(&shared_lock);
-    return found ? found : opened;
-}
-
 hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summary_writer_options *given, hs_error *err)
 {
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options);
@@ -213,13 +176,26 @@ hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summ
     if ((given && HS_STRUCT_TAKE(hs_summary_writer_options, on_error, &options, given, err)) ||
         hs__env_copy(&env, options.env, err))
         return NULL;
-    hs_summary_writer *found = directory ? find_locked(directory, &env) : NULL;
+    pthread_mutex_lock(&shared_lock);
+    hs_summary_writer *found = directory ? find_shared(directory, &env) : NULL;
+    pthread_mutex_unlock(&shared_lock);
     hs_error_clear(err);
     if (found)
         return found;
     /* Opens the file without the lock: the disk may be slow, and a function of the environment may call this function. */
     hs_summary_writer *opened = hs_summary_writer_open(directory, given, err);
-    if (!opened || (found = share(opened, directory)) == opened)
+    if (!opened)
+        return NULL;
+    pthread_mutex_lock(&shared_lock);
+    found = find_shared(directory, &env); /* another thread may have added one meanwhile */
+    if (!found) {
+        opened->is_shared = true;
+        opened->references = 1;
+        opened->next = shared;
+        shared = opened;
+    }
+    pthread_mutex_unlock(&shared_lock);
+    if (!found)
         return opened;
     char *path = hs__strdup(&env, hs_summary_writer_path(opened));
     hs_summary_writer_close(opened, NULL);
@@ -245,22 +221,6 @@ static bool drop_reference(hs_summary_writer *writer)
 
 /* Closing. */
 
-/* Call after the thread has ended. Closes the file, logs lost events, and frees the writer. Returns its last error if it is
- * failing, otherwise that of closing. */
-static hs_code finish(hs_summary_writer *writer, hs_error *err)
-{
-    hs_error closing = {0};
-    hs__file_close(&writer->file, &closing);
-    bool failed = writer->status.failing;
-    if (writer->status.dropped)
-        hs_log(&writer->env, HS_LOG_WARNING, "%lld of %lld events of %s were lost%s%s", (long long)writer->status.dropped,
-               (long long)writer->status.events, writer->directory, failed ? ": " : "",
-               failed ? writer->status.last_error.message : "");
-    hs_code code = hs__error_copy(err, failed ? &writer->status.last_error : &closing);
-    free_writer(writer);
-    return code;
-}
-
 hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
 {
     hs_error_clear(err);
@@ -278,7 +238,16 @@ hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
     pthread_cond_signal(&writer->wake);
     pthread_mutex_unlock(&writer->lock);
     pthread_join(writer->thread, NULL);
-    return finish(writer, err);
+    hs_error closing = {0};
+    hs__file_close(&writer->file, &closing);
+    bool failed = writer->status.failing;
+    if (writer->status.dropped)
+        hs_log(&writer->env, HS_LOG_WARNING, "%lld of %lld events of %s were lost%s%s", (long long)writer->status.dropped,
+               (long long)writer->status.events, writer->directory, failed ? ": " : "",
+               failed ? writer->status.last_error.message : "");
+    hs_code code = hs__error_copy(err, failed ? &writer->status.last_error : &closing);
+    free_writer(writer);
+    return code;
 }
 
 /* Using an open writer. */

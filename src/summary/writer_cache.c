@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A list of writers: adding them, logging START once per writer and creation, flushing and closing. A writer that retries
+ * does not fail: its new failures are reported (report_new). */
 #include "summary/writer_cache.h"
 
 #include "base/error.h"
@@ -115,28 +117,22 @@ hs_code hs__writer_cache_flush_one(hs__writer_cache *cache, hs_summary_writer *w
     return flush(&unknown, sync, report, user, err);
 }
 
-static hs_code close_one(struct hs__cached_writer *item, hs__writer_report report, void *user, hs_error *err)
-{
-    hs_error error = {0};
-    bool retries = hs_summary_writer_status(item->writer).retries;
-    report_new(item->writer, &item->failures, report, user);
-    hs_summary_writer_close(item->writer, &error);
-    if (!error.code || !retries)
-        return hs__error_copy(err, &error);
-    if (report)
-        report(user, &error);
-    return HS_OK;
-}
-
 hs_code hs__writer_cache_close(hs__writer_cache *cache, hs__writer_report report, void *user, hs_error *err)
 {
     hs_code first = HS_OK;
     for (size_t i = 0; i < cache->n; i++) {
-        if (!cache->items[i].directory)
-            continue;
-        hs_code code = close_one(&cache->items[i], report, user, first ? NULL : err);
-        first = first ? first : code;
-        hs__free(cache->env, cache->items[i].directory);
+        struct hs__cached_writer *item = &cache->items[i];
+        if (!item->directory)
+            continue; /* the program's */
+        hs_error error = {0};
+        bool retries = hs_summary_writer_status(item->writer).retries;
+        report_new(item->writer, &item->failures, report, user);
+        hs_summary_writer_close(item->writer, &error);
+        if (error.code && retries && report)
+            report(user, &error);
+        if (!first && !(error.code && retries))
+            first = hs__error_copy(err, &error);
+        hs__free(cache->env, item->directory);
     }
     hs__free(cache->env, cache->items);
     cache->items = NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding events to an event-file writer. */
+/* Adding events to an event-file writer. Each function begins an event, which locks the writer and makes room in its queue;
+ * appends the fields of an Event; and ends it, which unlocks. */
+#include <hooksess/summary_values.h>
+
 #include "summary/writer_inside.h"
 
 #include "base/error.h"
@@ -20,28 +23,6 @@ typedef struct {
     int64_t now_ns;
 } addition;
 
-/* Waits for room in the queue, if the options say so. False: no room. */
-static bool find_room(hs_summary_writer *writer)
-{
-    while (writer->pending.size >= writer->limit) {
-        if (writer->when_full == HS_WRITER_DROPS || writer->status.failing)
-            return false;
-        hs__writer_wake(writer);
-        pthread_cond_wait(&writer->room, &writer->lock);
-    }
-    return true;
-}
-
-/* Counts a dropped event, unlocks, and logs the first one without the lock, as the logger may call the writer. */
-static void count_dropped(hs_summary_writer *writer)
-{
-    bool first = !writer->status.failing && writer->status.dropped == 0;
-    writer->status.dropped++;
-    pthread_mutex_unlock(&writer->lock);
-    if (first)
-        hs_log(&writer->env, HS_LOG_WARNING, "event file in %s: the queue is full; events are lost", writer->directory);
-}
-
 /* Begins an event. If it succeeds and the event is not dropped, the lock is held and a record is begun. */
 static hs_code begin(addition *event, hs_summary_writer *writer, hs_error *err)
 {
@@ -52,15 +33,26 @@ static hs_code begin(addition *event, hs_summary_writer *writer, hs_error *err)
         return hs__refuse_inherited("event writer", err);
     event->now_ns = hs_env_realtime_ns(&writer->env);
     pthread_mutex_lock(&writer->lock);
-    bool room = event->is_kept || find_room(writer);
+    bool is_dropped = false;
+    while (!event->is_kept && !is_dropped && writer->pending.size >= writer->limit) {
+        is_dropped = writer->when_full == HS_WRITER_DROPS || writer->status.failing;
+        if (!is_dropped) {
+            hs__writer_wake(writer);
+            pthread_cond_wait(&writer->room, &writer->lock);
+        }
+    }
     if (writer->on_error == HS_WRITER_FAILS && writer->status.failing) {
         hs_code code = hs__error_copy(err, &writer->status.last_error);
         pthread_mutex_unlock(&writer->lock);
         return code;
     }
     writer->status.events++;
-    if (!room) {
-        count_dropped(writer);
+    if (is_dropped) {
+        bool is_first = !writer->status.failing && writer->status.dropped == 0;
+        writer->status.dropped++;
+        pthread_mutex_unlock(&writer->lock);
+        if (is_first) /* without the lock, as the logger may call the writer */
+            hs_log(&writer->env, HS_LOG_WARNING, "event file in %s: the queue is full; events are lost", writer->directory);
         hs__clear(err);
         return HS_OK;
     }
@@ -190,4 +182,35 @@ hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_log_
     hs__buffer_clear(&writer->log);
     hs__encode_session_log(&writer->log, status, checkpoint_path, message);
     return end_with_log(&event, HS__EVENT_SESSION_LOG, step, err);
+}
+
+/* Events with a single value. */
+
+/* Adds the summary as an event, unless making it failed, and frees it. */
+static hs_code add_summary(hs_summary_writer *writer, hs_summary *summary, hs_code code, int64_t step, hs_error *err)
+{
+    if (!code)
+        code = hs_summary_writer_summary(writer, hs_summary_serialized(summary), step, err);
+    hs_summary_free(summary);
+    return code;
+}
+
+hs_code hs_summary_writer_histogram(hs_summary_writer *writer, const char *tag, const hs_tensor *values, int64_t step,
+                                    hs_error *err)
+{
+    hs_summary *summary = hs_summary_new(writer ? &writer->env : NULL);
+    return add_summary(writer, summary, hs_summary_histogram(summary, tag, values, err), step, err);
+}
+
+hs_code hs_summary_writer_image(hs_summary_writer *writer, const char *tag, const hs_tensor *images, int64_t step,
+                                hs_error *err)
+{
+    hs_summary *summary = hs_summary_new(writer ? &writer->env : NULL);
+    return add_summary(writer, summary, hs_summary_image(summary, tag, images, NULL, err), step, err);
+}
+
+hs_code hs_summary_writer_text(hs_summary_writer *writer, const char *tag, const char *text, int64_t step, hs_error *err)
+{
+    hs_summary *summary = hs_summary_new(writer ? &writer->env : NULL);
+    return add_summary(writer, summary, hs_summary_text(summary, tag, text, err), step, err);
 }

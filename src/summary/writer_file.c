@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of an event-file writer: their names and their first record. */
+/* The files of an event-file writer. hs__writer_begin_file opens a new file under a name that sorts last (open_new), writes
+ * the version record, and makes it the current file (replace). */
 #include "summary/writer_inside.h"
 
 #include "base/error.h"
@@ -76,23 +77,18 @@ static hs_code open_new(hs_summary_writer *writer, hs__file *file, char **path, 
     }
 }
 
-static void put_version(hs__buffer *out, int64_t realtime_ns)
-{
-    static const char version[] = "brain.Event:2", source[] = "\x0a\x08hooksess"; /* field 1: the writer */
-    size_t begun = hs__record_begin(out);
-    hs__encode_event_head(out, realtime_ns, 0);
-    hs__proto_put_bytes(out, HS__EVENT_FILE_VERSION, version, sizeof version - 1);
-    hs__proto_put_bytes(out, HS__EVENT_SOURCE_METADATA, source, sizeof source - 1);
-    hs__record_end(out, begun);
-}
-
 /* Writes and syncs the version record, and syncs the directory. */
 static hs_code write_version(const hs_summary_writer *writer, hs__file *file, uint64_t *bytes, hs_error *err)
 {
+    static const char name[] = "brain.Event:2", source[] = "\x0a\x08hooksess"; /* field 1: the writer */
     hs_code code;
     hs__buffer version;
     hs__buffer_init(&version, &writer->env);
-    put_version(&version, hs_env_realtime_ns(&writer->env));
+    size_t begun = hs__record_begin(&version);
+    hs__encode_event_head(&version, hs_env_realtime_ns(&writer->env), 0);
+    hs__proto_put_bytes(&version, HS__EVENT_FILE_VERSION, name, sizeof name - 1);
+    hs__proto_put_bytes(&version, HS__EVENT_SOURCE_METADATA, source, sizeof source - 1);
+    hs__record_end(&version, begun);
     if (!(code = hs__buffer_check(&version, "an event", err)) &&
         !(code = hs__file_write(file, version.data, version.size, err)))
         code = hs__file_sync(file, err);

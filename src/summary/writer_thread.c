@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread of an event-file writer. Only it writes, syncs and replaces the file. */
+/* The thread of an event-file writer. Only it writes, syncs and replaces the file. write_loop repeats turns: wait for work,
+ * swap the buffers (begin_turn), write without the lock (work), log, and update the status (end_turn). */
 #include "summary/writer_inside.h"
 
 #include "base/backoff.h"
@@ -72,45 +73,30 @@ static void begin_turn(hs_summary_writer *writer, turn *now)
     writer->flush_wanted = writer->sync_wanted = false;
 }
 
-/* True if there are events to write and the file was deleted: no reader would see them. */
-static bool is_deleted(const hs_summary_writer *writer, turn *now)
-{
-    bool deleted = writer->writing.size && hs__file_missing(&writer->env, writer->path);
-    now->deleted = deleted ? writer->path : NULL;
-    return deleted;
-}
-
-/* Finds out how much of a partially written buffer readers of the file will see. */
-static void count_arrived(hs_summary_writer *writer, turn *now)
-{
-    hs_file_stat found;
-    if (hs__stat(&writer->env, writer->path, &found, NULL) || found.bytes <= writer->file_bytes)
-        return;
-    uint64_t arrived = found.bytes - writer->file_bytes;
-    size_t limit = arrived < writer->writing.size ? (size_t)arrived : writer->writing.size;
-    hs__records_count(writer->writing.data, limit, &now->arrived);
-}
-
-static void write_buffer(hs_summary_writer *writer, turn *now)
-{
-    hs__records_seal(writer->writing.data, writer->writing.size);
-    if (writer->writing.size && hs__file_write(&writer->file, writer->writing.data, writer->writing.size, &now->error)) {
-        count_arrived(writer, now);
-        return;
-    }
-    writer->file_bytes += writer->writing.size;
-    now->wrote = true;
-}
-
 static void work(hs_summary_writer *writer, turn *now)
 {
     hs_error *err = &now->error;
-    if (writer->status.failing || is_deleted(writer, now)) {
+    hs__buffer *buffer = &writer->writing;
+    if (buffer->size && !writer->status.failing && hs__file_missing(&writer->env, writer->path))
+        now->deleted = writer->path; /* no reader would see the events */
+    if (writer->status.failing || now->deleted) {
         if (hs__writer_begin_file(writer, err))
             return;
         now->began = true;
     }
-    write_buffer(writer, now);
+
+    hs__records_seal(buffer->data, buffer->size);
+    if (!buffer->size || !hs__file_write(&writer->file, buffer->data, buffer->size, err)) {
+        writer->file_bytes += buffer->size;
+        now->wrote = true;
+    } else { /* find out which records of a partially written buffer readers of the file will see */
+        hs_file_stat found;
+        uint64_t arrived = 0;
+        if (!hs__stat(&writer->env, writer->path, &found, NULL) && found.bytes > writer->file_bytes)
+            arrived = found.bytes - writer->file_bytes;
+        hs__records_count(buffer->data, arrived < buffer->size ? (size_t)arrived : buffer->size, &now->arrived);
+    }
+
     if (now->wrote && now->sync && !hs__file_sync(&writer->file, err)) {
         hs__error_copy(err, &writer->unsynced);
         hs__clear(&writer->unsynced);
@@ -136,17 +122,6 @@ static void log_changes(hs_summary_writer *writer, const turn *now)
         hs_log(env, HS_LOG_WARNING, "%s was deleted; later events are written to %s", now->deleted, writer->path);
 }
 
-/* Moves the unwritten rest of the buffer to its beginning. */
-static void move_rest(hs_summary_writer *writer, const turn *now)
-{
-    hs__buffer *buffer = &writer->writing;
-    if (!now->arrived)
-        return;
-    memmove(buffer->data, buffer->data + now->arrived, buffer->size - now->arrived);
-    buffer->size -= now->arrived;
-    writer->written += now->arrived;
-}
-
 void hs__writer_shrink(const hs_summary_writer *writer, hs__buffer *buffer)
 {
     if (buffer->capacity / 4 > writer->limit + SLACK)
@@ -167,24 +142,23 @@ static void drop(hs_summary_writer *writer, hs__buffer *buffer)
     empty(writer, buffer);
 }
 
-static void note_failure(hs_summary_writer *writer, const turn *now)
-{
-    writer->in_a_row++;
-    writer->retry_ns = system_ns() + hs__backoff_ns(writer->in_a_row);
-    writer->status.failing = true;
-    writer->status.failures++;
-    writer->status.last_error = now->error;
-}
-
 /* Updates the status after a turn, and wakes waiting callers. */
 static void end_turn(hs_summary_writer *writer, turn *now)
 {
-    if (now->wrote)
-        empty(writer, &writer->writing);
-    else
-        move_rest(writer, now);
+    hs__buffer *buffer = &writer->writing;
+    if (now->wrote) {
+        empty(writer, buffer);
+    } else if (now->arrived) { /* move the unwritten rest to the beginning */
+        memmove(buffer->data, buffer->data + now->arrived, buffer->size - now->arrived);
+        buffer->size -= now->arrived;
+        writer->written += now->arrived;
+    }
     if (now->error.code) {
-        note_failure(writer, now);
+        writer->in_a_row++;
+        writer->retry_ns = system_ns() + hs__backoff_ns(writer->in_a_row);
+        writer->status.failing = true;
+        writer->status.failures++;
+        writer->status.last_error = now->error;
     } else {
         writer->in_a_row = 0;
         writer->status.failing = false;
@@ -194,18 +168,12 @@ static void end_turn(hs_summary_writer *writer, turn *now)
     writer->reopened = now->reopens;
     bool gives_up = now->error.code && (writer->on_error == HS_WRITER_FAILS || now->closing);
     if (gives_up) {
-        drop(writer, &writer->writing);
+        drop(writer, buffer);
         drop(writer, &writer->pending);
     }
-    now->last = writer->closing && (gives_up || (!writer->pending.size && !writer->writing.size && now->sync));
+    now->last = writer->closing && (gives_up || (!writer->pending.size && !buffer->size && now->sync));
     pthread_cond_broadcast(&writer->room);
     pthread_cond_broadcast(&writer->done);
-}
-
-/* True if the writer has failed and does not retry. It then only waits for its end. */
-static bool is_broken(const hs_summary_writer *writer)
-{
-    return writer->status.failing && writer->on_error == HS_WRITER_FAILS;
 }
 
 static void *write_loop(void *user)
@@ -214,7 +182,7 @@ static void *write_loop(void *user)
     turn now = {0};
     pthread_mutex_lock(&writer->lock);
     while (!now.last) {
-        if (is_broken(writer)) {
+        if (writer->status.failing && writer->on_error == HS_WRITER_FAILS) { /* it only waits for its end */
             while (!writer->closing)
                 pthread_cond_wait(&writer->wake, &writer->lock);
             break;

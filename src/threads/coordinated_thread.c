@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of a coordinator: start, registration, the error of the thread; joining them. */
+/* Threads of a coordinator: a thread and its end; the list in which a coordinator has its threads; and
+ * hs_coordinator_join, which waits until they have ended (wait_for_ends), after a stop within a time limit
+ * (wait_for_stragglers). */
 #include "threads/coordinated_thread.h"
 
 #include "base/c_locale.h"
@@ -306,14 +308,6 @@ void *hs__thread_user(const hs_thread *thread)
 
 /* Lists of threads. */
 
-static bool list_has(const hs__thread_list *list, const hs_thread *thread)
-{
-    for (size_t i = 0; list && i < list->n; i++)
-        if (list->items[i] == thread)
-            return true;
-    return false;
-}
-
 /* `list` may be NULL. */
 static hs__thread_list *list_retain(hs__thread_list *list)
 {
@@ -331,20 +325,13 @@ static void list_release(const hs_env *env, hs__thread_list *list)
     hs__free(env, list);
 }
 
-static size_t count_living(const hs__thread_list *list)
-{
-    size_t n = 0;
-    for (size_t i = 0; list && i < list->n; i++)
-        n += !in_stage(list->items[i], ENDED);
-    return n;
-}
-
 /* Replaces the list by a longer one without the ended threads: a program may start short threads forever. */
-static hs_code grow(const hs_env *env, hs__thread_list **list, hs__thread_list **old, hs_error *err)
+static hs_code grow_list(const hs_env *env, hs__thread_list **list, hs__thread_list **old, hs_error *err)
 {
-    size_t capacity = 2 * count_living(*list);
-    if (capacity < 8)
-        capacity = 8;
+    size_t living = 0;
+    for (size_t i = 0; *list && i < (*list)->n; i++)
+        living += !in_stage((*list)->items[i], ENDED);
+    size_t capacity = living < 4 ? 8 : 2 * living;
     size_t bytes = sizeof **list + capacity * sizeof *(*list)->items;
     hs__thread_list *grown = hs__alloc(env, 1, bytes);
     if (!grown)
@@ -359,34 +346,26 @@ static hs_code grow(const hs_env *env, hs__thread_list **list, hs__thread_list *
     return HS_OK;
 }
 
-/* Appends a thread. Call with the lock held that guards *list (NULL: empty). If *old is not NULL afterwards, release it
- * without that lock, as freeing a thread may need the lock. */
-static hs_code list_add(const hs_env *env, hs__thread_list **list, hs_thread *thread, hs__thread_list **old, hs_error *err)
-{
-    *old = NULL;
-    if (!*list || (*list)->n == (*list)->capacity) {
-        hs_code code = grow(env, list, old, err);
-        if (code)
-            return code;
-    }
-    (*list)->items[(*list)->n++] = retain_thread(thread);
-    return HS_OK;
-}
-
 /* A coordinator's threads. */
 
-/* Call with the thread's lock held. `binds`: the thread gets a reference to the coordinator. */
+/* Adds a thread to the coordinator's list, unless the list contains it. `binds`: the thread gets a reference to the
+ * coordinator. Call with the thread's lock held. */
 static hs_code add_thread(hs_coordinator *coordinator, hs_thread *thread, bool binds, hs_error *err)
 {
     hs_code code = HS_OK;
-    hs__thread_list *old = NULL;
+    hs__thread_list **list = &coordinator->threads, *old = NULL;
     hs__monitor_lock(&coordinator->monitor);
-    if (!coordinator->released && !list_has(coordinator->threads, thread))
-        code = list_add(&coordinator->env, &coordinator->threads, thread, &old, err);
+    bool adds = !coordinator->released;
+    for (size_t i = 0; adds && *list && i < (*list)->n; i++)
+        adds = (*list)->items[i] != thread;
+    if (adds && (!*list || (*list)->n == (*list)->capacity))
+        code = grow_list(&coordinator->env, list, &old, err);
+    if (adds && !code)
+        (*list)->items[(*list)->n++] = retain_thread(thread);
     if (!code && binds)
         coordinator->references++;
     hs__monitor_unlock(&coordinator->monitor);
-    list_release(&coordinator->env, old);
+    list_release(&coordinator->env, old); /* without the lock, as freeing a thread may need it */
     return code;
 }
 
@@ -474,13 +453,6 @@ static bool any_alive(const joining *j, size_t n)
     return false;
 }
 
-static void wake_all(const joining *j)
-{
-    for (size_t i = 0; i < count(j); i++)
-        if (nth(j, i))
-            thread_wake(nth(j, i));
-}
-
 static uint64_t changes(hs_coordinator *coordinator)
 {
     hs__monitor_lock(&coordinator->monitor);
@@ -537,16 +509,7 @@ static size_t name_stragglers(const joining *j, char *text, size_t size)
     return n;
 }
 
-/* Explains to the user why the program does not end. */
-static void log_waiting(const joining *j)
-{
-    char names[800] = "", limit[64] = "";
-    if (j->options.stop_grace_secs < 1e9)
-        hs__snprintf(limit, sizeof limit, " up to %g s", j->options.stop_grace_secs);
-    if (name_stragglers(j, names, sizeof names))
-        hs_log(&j->coordinator->env, HS_LOG_INFO, "stop requested; waiting%s for these threads: %s", limit, names);
-}
-
+/* After a stop: calls the wake functions and waits until all threads have ended, up to stop_grace_secs. */
 static void wait_for_stragglers(const joining *j)
 {
     int64_t limit = hs__deadline(j->options.stop_grace_secs), log_at = hs__deadline(LOG_AFTER);
@@ -554,9 +517,15 @@ static void wait_for_stragglers(const joining *j)
         uint64_t seen = changes(j->coordinator);
         if (!any_alive(j, count(j)))
             return;
-        wake_all(j);
-        if (log_at < limit && hs__deadline(0) >= log_at) {
-            log_waiting(j);
+        for (size_t i = 0; i < count(j); i++)
+            if (nth(j, i))
+                thread_wake(nth(j, i));
+        if (log_at < limit && hs__deadline(0) >= log_at) { /* explain to the user why the program does not end */
+            char names[800] = "", up_to[64] = "";
+            if (j->options.stop_grace_secs < 1e9)
+                hs__snprintf(up_to, sizeof up_to, " up to %g s", j->options.stop_grace_secs);
+            if (name_stragglers(j, names, sizeof names))
+                hs_log(&j->coordinator->env, HS_LOG_INFO, "stop requested; waiting%s for these threads: %s", up_to, names);
             log_at = limit; /* never again */
         }
         bool late = hs__deadline(0) >= limit;

@@ -6,32 +6,6 @@
 
 /* Creating and freeing. */
 
-static const hs_code *copy_codes(const hs_env *env, const hs_code *codes)
-{
-    size_t n = 0;
-    while (codes[n] != HS_OK)
-        n++;
-    hs_code *copy = hs__alloc(env, n + 1, sizeof *copy);
-    return copy ? memcpy(copy, codes, (n + 1) * sizeof *copy) : NULL;
-}
-
-static hs_coordinator *new_coordinator(const hs_env *env, const hs_code *clean_codes, hs_error *err)
-{
-    hs_coordinator *coordinator = hs__alloc(env, 1, sizeof *coordinator);
-    const hs_code *codes = copy_codes(env, clean_codes ? clean_codes : HS_CODES(HS_OUT_OF_RANGE));
-    hs_code code = coordinator && codes ? HS_OK : hs__no_memory(err, sizeof *coordinator, "a coordinator");
-    if (code || hs__monitor_init(&coordinator->monitor, err)) {
-        hs__free(env, (void *)codes);
-        hs__free(env, coordinator);
-        return NULL;
-    }
-    coordinator->env = *env;
-    coordinator->clean_codes = codes;
-    coordinator->references = 1;
-    atomic_init(&coordinator->stop, false);
-    return coordinator;
-}
-
 hs_coordinator *hs_coordinator_new(const hs_coordinator_options *given, hs_error *err)
 {
     hs_coordinator_options options = HS_INIT(hs_coordinator_options);
@@ -40,20 +14,29 @@ hs_coordinator *hs_coordinator_new(const hs_coordinator_options *given, hs_error
     if ((given && HS_STRUCT_TAKE(hs_coordinator_options, clean_stop_codes, &options, given, err)) ||
         hs__env_copy(&env, options.env, err))
         return NULL;
-    return new_coordinator(&env, options.clean_stop_codes, err);
+    const hs_code *clean = options.clean_stop_codes ? options.clean_stop_codes : HS_CODES(HS_OUT_OF_RANGE);
+    size_t n = 0;
+    while (clean[n] != HS_OK)
+        n++;
+    hs_coordinator *coordinator = hs__alloc(&env, 1, sizeof *coordinator);
+    hs_code *copy = hs__alloc(&env, n + 1, sizeof *copy);
+    hs_code code = coordinator && copy ? HS_OK : hs__no_memory(err, sizeof *coordinator, "a coordinator");
+    if (code || hs__monitor_init(&coordinator->monitor, err)) {
+        hs__free(&env, copy);
+        hs__free(&env, coordinator);
+        return NULL;
+    }
+    memcpy(copy, clean, (n + 1) * sizeof *copy);
+    coordinator->env = env;
+    coordinator->clean_codes = copy;
+    coordinator->references = 1;
+    atomic_init(&coordinator->stop, false);
+    return coordinator;
 }
 
 hs_coordinator *hs__coordinator_new(const hs_env *env)
 {
     return hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = env), NULL);
-}
-
-static void destroy(hs_coordinator *coordinator)
-{
-    hs_env env = coordinator->env;
-    hs__monitor_destroy(&coordinator->monitor);
-    hs__free(&env, (void *)coordinator->clean_codes);
-    hs__free(&env, coordinator);
 }
 
 /* The stop. */
@@ -73,29 +56,17 @@ bool hs__is_preemption(hs_code code)
     return code == HS_ABORTED || code == HS_UNAVAILABLE;
 }
 
-/* The first error is kept. A lost session can be recovered, so the first other error replaces it. */
-static bool replaces(const hs_error *error, const hs_error *kept)
-{
-    return !kept->code || (hs__is_preemption(kept->code) && !hs__is_preemption(error->code));
-}
-
 /* Call with the lock held. Sets the error before the stop, so that a thread that sees the stop finds its cause. */
 static void stop(hs_coordinator *coordinator, const hs_error *error)
 {
+    hs_error *kept = &coordinator->error;
     if (!error)
-        coordinator->asked |= !coordinator->error.code; /* after an error, threads end only because of that error */
-    else if (replaces(error, &coordinator->error))
-        hs__error_copy(&coordinator->error, error);
+        coordinator->asked |= !kept->code; /* after an error, threads end only because of that error */
+    else if (!kept->code || (hs__is_preemption(kept->code) && !hs__is_preemption(error->code)))
+        hs__error_copy(kept, error); /* a lost session can be recovered, so the first other error replaces it */
     atomic_store_explicit(&coordinator->stop, true, memory_order_release);
     coordinator->changes++;
     hs__monitor_changed(&coordinator->monitor);
-}
-
-/* True for an error that the stop itself has caused: a cancelled operation, or an input that has ended. */
-static bool is_echo(const hs_coordinator *coordinator, const hs_error *why)
-{
-    return why && hs_coordinator_should_stop(coordinator) &&
-           (why->code == HS_CANCELLED || (why->code && why->code != HS_STOP && is_clean(coordinator, why->code)));
 }
 
 hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why)
@@ -104,8 +75,11 @@ hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error 
         return why && why->code != HS_STOP && why->code != HS_OUT_OF_RANGE ? why->code : HS_OK;
     bool fails = why && !is_clean(coordinator, why->code);
     hs__monitor_lock(&coordinator->monitor);
-    bool echoes = is_echo(coordinator, why), kept = echoes || !fails || !coordinator->joined;
-    if (kept && !echoes)
+    /* An error that the stop itself has caused: a cancelled operation, or an input that has ended. */
+    bool is_echo = why && hs_coordinator_should_stop(coordinator) &&
+                   (why->code == HS_CANCELLED || (why->code && why->code != HS_STOP && is_clean(coordinator, why->code)));
+    bool kept = is_echo || !fails || !coordinator->joined;
+    if (kept && !is_echo)
         stop(coordinator, fails ? why : NULL);
     hs__monitor_unlock(&coordinator->monitor);
     return kept ? HS_OK : why->code;
@@ -188,8 +162,12 @@ void hs__coordinator_release(hs_coordinator *coordinator)
     coordinator->changes++;
     hs__monitor_changed(&coordinator->monitor);
     hs__monitor_unlock(&coordinator->monitor);
-    if (last)
-        destroy(coordinator);
+    if (!last)
+        return;
+    hs_env env = coordinator->env;
+    hs__monitor_destroy(&coordinator->monitor);
+    hs__free(&env, (void *)coordinator->clean_codes);
+    hs__free(&env, coordinator);
 }
 
 hs_code hs_coordinator_stop_on_error(hs_coordinator *coordinator, hs_thread_fn body, void *user, hs_error *err)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A looper is a thread that calls functions of the program at regular times, until its coordinator stops. */
 #include "threads/coordinator_inside.h"
 #include "threads/coordinated_thread.h"
 
@@ -58,30 +59,24 @@ static hs_code copy_options(hs_looper_options *options, const hs_looper_options 
     return HS_OK;
 }
 
-static hs_thread *new_looper(const hs_looper_options *options, hs_error *err)
-{
-    const hs_env *env = &options->coordinator->env;
-    looper *l = hs__alloc(env, 1, sizeof *l);
-    if (!l) {
-        hs__no_memory(err, sizeof *l, "a looper");
-        return NULL;
-    }
-    *l = (looper){*env, *options};
-    hs_thread_options of_thread = HS_INIT(hs_thread_options, .name = options->name ? options->name : "looper",
-                                          .run = run_looper, .user = l, .wake = options->wake ? wake_looper : NULL);
-    hs_thread *thread = hs__thread_new(&of_thread, env, release_looper, err);
-    if (!thread)
-        release_looper(l);
-    return thread;
-}
-
 hs_thread *hs_looper_new(const hs_looper_options *given, hs_error *err)
 {
     hs_looper_options options;
     if (copy_options(&options, given, err))
         return NULL;
-    hs_thread *thread = new_looper(&options, err);
-    if (thread && hs_coordinator_register(options.coordinator, thread, err)) {
+    const hs_env *env = &options.coordinator->env;
+    looper *l = hs__alloc(env, 1, sizeof *l);
+    if (!l) {
+        hs__no_memory(err, sizeof *l, "a looper");
+        return NULL;
+    }
+    *l = (looper){*env, options};
+    hs_thread_options of_thread = HS_INIT(hs_thread_options, .name = options.name ? options.name : "looper",
+                                          .run = run_looper, .user = l, .wake = options.wake ? wake_looper : NULL);
+    hs_thread *thread = hs__thread_new(&of_thread, env, release_looper, err);
+    if (!thread)
+        release_looper(l);
+    else if (hs_coordinator_register(options.coordinator, thread, err)) {
         hs_thread_free(thread);
         return NULL;
     }

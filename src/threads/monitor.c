@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A lock with a condition variable, and deadlines of the monotonic clock. */
 #include "threads/monitor.h"
 
 #include <time.h>
 
 enum { NS = 1000000000 };
 
-static int init_changed(pthread_cond_t *changed)
-{
-    pthread_condattr_t attributes;
-    int result = pthread_condattr_init(&attributes);
-    if (result)
-        return result;
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    result = pthread_cond_init(changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    return result;
-}
-
 hs_code hs__monitor_init(hs__monitor *monitor, hs_error *err)
 {
-    int result = pthread_mutex_init(&monitor->lock, NULL);
-    if (!result && (result = init_changed(&monitor->changed)))
-        pthread_mutex_destroy(&monitor->lock);
+    pthread_condattr_t monotonic;
+    int result = pthread_condattr_init(&monotonic);
+    if (!result) {
+        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+        result = pthread_mutex_init(&monitor->lock, NULL);
+        if (!result && (result = pthread_cond_init(&monitor->changed, &monotonic)))
+            pthread_mutex_destroy(&monitor->lock);
+        pthread_condattr_destroy(&monotonic);
+    }
     monitor->generation = hs__fork_generation();
     return result ? hs_error_set_errno(err, result, "cannot create a lock") : HS_OK;
 }

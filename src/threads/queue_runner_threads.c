@@ -94,14 +94,6 @@ static void run_close(const hs__thread_group *group, void *handle, const hs_node
 
 /* Counting. */
 
-static bool has_group(const hs_queue_runner *runner, const hs_raw_session *session, uint64_t opened)
-{
-    for (const hs__thread_group *g = runner->groups; g; g = g->next)
-        if (g->session == session && g->opened == opened)
-            return true;
-    return false;
-}
-
 static void unlink_group(hs__thread_group *group)
 {
     hs__thread_group **at = &group->runner->groups;
@@ -118,14 +110,6 @@ static bool stop_enqueuing(hs__thread_group *group)
     bool last = --group->enqueuing == 0;
     pthread_mutex_unlock(&group->runner->lock);
     return last;
-}
-
-static void count_end(hs__thread_group *group)
-{
-    pthread_mutex_lock(&group->runner->lock);
-    if (--group->unfinished == 0)
-        unlink_group(group);
-    pthread_mutex_unlock(&group->runner->lock);
 }
 
 static void release_group(hs__thread_group *group)
@@ -149,8 +133,12 @@ static void end_work(work *w)
         w->group->ops.close(w->handle, NULL);
     w->handle = NULL;
     w->ended = true;
-    if (w->enqueues)
-        count_end(w->group);
+    if (!w->enqueues)
+        return;
+    pthread_mutex_lock(&w->group->runner->lock);
+    if (--w->group->unfinished == 0)
+        unlink_group(w->group);
+    pthread_mutex_unlock(&w->group->runner->lock);
 }
 
 /* Ends the work of a thread that was not started. */
@@ -174,54 +162,36 @@ static void release_work(void *user)
 
 /* The bodies. */
 
-static bool means_closed(const hs_queue_runner *runner, hs_code code)
-{
-    for (const hs_code *closed = runner->closed_codes; *closed; closed++)
-        if (*closed == code)
-            return true;
-    return false;
-}
-
-static void record_error(hs_queue_runner *runner, const hs_error *error)
-{
-    hs_log(&runner->env, HS_LOG_ERROR, "queue runner '%s': %s", runner->name, error->message);
-    pthread_mutex_lock(&runner->lock);
-    if (runner->n_errors < runner->errors_capacity)
-        hs__error_copy(&runner->errors[runner->n_errors++], error);
-    pthread_mutex_unlock(&runner->lock);
-}
-
 static bool should_stop(const work *w, const hs_coordinator *coordinator)
 {
     return (w->coordinated && hs_coordinator_should_stop(coordinator)) || atomic_load(&w->group->abandoned);
 }
 
-/* Runs the enqueue op until it fails or a stop is requested. Returns the error, if it is one. *closed: the queue or its
- * input has ended, which is not an error. */
-static hs_code enqueue_until_end(const work *w, const hs_coordinator *coordinator, bool *closed, hs_error *err)
-{
-    const hs_queue_runner *runner = w->group->runner;
-    hs_code code = HS_OK;
-    while (!code && !should_stop(w, coordinator))
-        code = hs__normalize_error(run_op(w->group, w->handle, &w->op, err), runner->name, err);
-    *closed = code && means_closed(runner, code);
-    bool cancelled = code == HS_CANCELLED && should_stop(w, coordinator); /* most likely by close_on_stop */
-    if (!*closed && !cancelled)
-        return code;
-    hs_error_clear(err);
-    return HS_OK;
-}
-
+/* Runs the enqueue op until it fails or a stop is requested. */
 static hs_code enqueue(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     work *w = user;
-    bool closed, last;
-    hs_code code = enqueue_until_end(w, coordinator, &closed, err);
-    if (code && !w->coordinated)
-        record_error(w->group->runner, err);
-    last = stop_enqueuing(w->group);
+    hs_queue_runner *runner = w->group->runner;
+    hs_code code = HS_OK;
+    bool is_closed = false; /* the queue or its input has ended, which is not an error */
+    while (!code && !should_stop(w, coordinator))
+        code = hs__normalize_error(run_op(w->group, w->handle, &w->op, err), runner->name, err);
+    for (const hs_code *closed = runner->closed_codes; *closed; closed++)
+        is_closed |= code == *closed;
+    bool is_cancelled = code == HS_CANCELLED && should_stop(w, coordinator); /* most likely by close_on_stop */
+    if (is_closed || is_cancelled) {
+        hs_error_clear(err);
+        code = HS_OK;
+    }
+    if (code && !w->coordinated) {
+        hs_log(&runner->env, HS_LOG_ERROR, "queue runner '%s': %s", runner->name, err->message);
+        pthread_mutex_lock(&runner->lock);
+        if (runner->n_errors < runner->errors_capacity)
+            hs__error_copy(&runner->errors[runner->n_errors++], err);
+        pthread_mutex_unlock(&runner->lock);
+    }
     /* After a stop, close_on_stop cancels the queue. Without a coordinator only this thread closes it. */
-    if (last && (closed || !w->coordinated))
+    if (stop_enqueuing(w->group) && (is_closed || !w->coordinated))
         run_close(w->group, w->handle, &w->group->close);
     end_work(w);
     return code;
@@ -342,12 +312,14 @@ static hs_code add_threads(hs__thread_group *group, hs_raw_session *session, hs_
  * error of each thread. Call with the lock held. */
 static hs_code add_group(hs_queue_runner *runner, hs__thread_group *group, bool *added, hs_error *err)
 {
-    *added = !has_group(runner, group->session, group->opened);
-    if (!*added)
-        return HS_OK;
     size_t wanted = runner->n_ops;
-    for (const hs__thread_group *g = runner->groups; g; g = g->next)
+    *added = false;
+    for (const hs__thread_group *g = runner->groups; g; g = g->next) {
+        if (g->session == group->session && g->opened == group->opened)
+            return HS_OK;
         wanted += g->unfinished;
+    }
+    *added = true;
     hs_code code =
         hs__reserve(&runner->env, &runner->errors, &runner->errors_capacity, wanted, sizeof *runner->errors, err);
     if (code)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The embedded graph as a backend. */
+/* The embedded graph as a backend: running a session, opening and closing it, and the functions of hs_backend_ops. A run
+ * sets the feeds, marks the ops that the fetches need, executes them in order (execute_all), advances the global step, and
+ * collects the values (graph_session_run, run_needed). */
 #include "backends/graph/graph.h"
 #include "backends/output_name.h"
 #include "base/cold.h"
 
 #include <stddef.h>
 #include <string.h>
-
-/* Opens, runs and closes sessions of the embedded graph. */
 
 /* The write guard. */
 
@@ -185,20 +185,17 @@ static bool is_set(const hs_tensor *value)
     return value->rank >= 0 && (value->data || !value->bytes);
 }
 
-static bool is_view(const hs_output_def *output)
-{
-    return !output->data && (output->dtype == HS_STRING || hs_shape_elements(&output->shape) < 0);
-}
-
 /* Resets outputs that are views: a view is valid for one run. */
 static void reset_views(hs__graph_session *session, const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
+        const hs_output_def *output = &op->outputs[i];
         hs_tensor *tensor = &session->tensors[op->slot + i];
-        if (op->outputs[i].data || (session->owned[op->slot + i] && !is_view(&op->outputs[i])))
+        bool is_open = hs_shape_elements(&output->shape) < 0;
+        if (output->data || (session->owned[op->slot + i] && output->dtype != HS_STRING && !is_open))
             continue;
-        *tensor = hs_tensor_of(op->outputs[i].dtype, op->outputs[i].shape, NULL);
-        if (hs_shape_elements(&op->outputs[i].shape) < 0)
+        *tensor = hs_tensor_of(output->dtype, output->shape, NULL);
+        if (is_open)
             tensor->rank = -1;
     }
 }
@@ -259,13 +256,6 @@ static inline hs_code execute(hs__graph_session *session, const hs__graph_node *
     return code;
 }
 
-/* Returns the time in `secs` seconds, or INT64_MAX. */
-static int64_t deadline_of(const hs_env *env, double secs)
-{
-    int64_t now = hs_env_monotonic_ns(env);
-    return secs * 1e9 < (double)(INT64_MAX - now) ? now + (int64_t)(secs * 1e9) : INT64_MAX;
-}
-
 /* Executes an op of a run that has options. limit: deadline in nanoseconds; 0: none. */
 __attribute__((noinline)) static hs_code execute_with(hs__graph_session *session, const hs__graph_node *op,
                                                       const hs_run_options *options, int64_t limit, hs_error *err)
@@ -287,7 +277,12 @@ __attribute__((noinline)) static hs_code execute_with(hs__graph_session *session
 static hs_code execute_all(hs__graph_session *session, const hs_run_options *options, hs_error *err)
 {
     const hs_graph *graph = session->graph;
-    int64_t limit = options && options->timeout_secs > 0 ? deadline_of(&graph->env, options->timeout_secs) : 0;
+    int64_t limit = 0; /* 0: none */
+    if (options && options->timeout_secs > 0) {
+        int64_t now = hs_env_monotonic_ns(&graph->env);
+        double ns = options->timeout_secs * 1e9;
+        limit = ns < (double)(INT64_MAX - now) ? now + (int64_t)ns : INT64_MAX;
+    }
     for (size_t word = 0; word * 64 < graph->n_ops; word++) {
         for (uint64_t bits = session->needed[word]; bits; bits &= bits - 1) {
             const hs__graph_node *op = graph->order[word * 64 + (size_t)__builtin_ctzll(bits)];
@@ -393,16 +388,6 @@ static hs_code graph_session_run(void *self, hs_backend_call *call, hs_error *er
 
 /* Opening and closing. */
 
-static hs_code check_alone(const hs_graph *graph, hs_error *err)
-{
-    if (!graph->live_sessions || (!graph->program_memory && !graph->has_position))
-        return HS_OK;
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the graph has %s, so it can have only one open session; close that session first",
-                        graph->program_memory ? "variables in the program's memory" : "a queue with a position");
-}
-
-/* Functions of hs_backend_ops. */
 static hs_code graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     hs_graph *graph = self;
@@ -412,11 +397,15 @@ static hs_code graph_session_open(void *self, const char *target, hs_bytes confi
     if (target && *target && strcmp(target, "local") != 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "the graph backend cannot connect to target '%s'; its sessions run in this process", target);
+    if (graph->live_sessions && (graph->program_memory || graph->has_position))
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the graph has %s, so it can have only one open session; close that session first",
+                            graph->program_memory ? "variables in the program's memory" : "a queue with a position");
     hs__graph_session *made = NULL;
     hs_code code;
     /* Add all ops now: none can be added while a session or a fork is open. */
-    if ((code = check_alone(graph, err)) || (code = hs__graph_ensure_builtins(graph, err)) ||
-        (code = hs__graph_prepare(graph, err)) || (code = hs__graph_session_make(graph, NULL, &made, err)))
+    if ((code = hs__graph_ensure_builtins(graph, err)) || (code = hs__graph_prepare(graph, err)) ||
+        (code = hs__graph_session_make(graph, NULL, &made, err)))
         return code;
     graph->live_sessions++;
     *session = made;
@@ -643,16 +632,15 @@ static hs_code graph_graph_def(void *self, hs_bytes *out, hs_error *err)
     return hs__graph_make_def(self, out, err);
 }
 
-static const hs_backend_ops graph_backend_ops =
-    HS_INIT(hs_backend_ops, .name = "graph", .flags = HS_BACKEND_KEEPS_VIEWS, .env = graph_env, .status = graph_status,
-            .find = graph_find, .finalize = graph_finalize, .finalized = graph_finalized,
-            .global_step_name = graph_step_name, .collection_item = graph_collection_item,
-            .add_to_collection = graph_add_to_collection, .default_op = graph_default_op, .variable = graph_variable,
-            .state = graph_state, .graph_def = graph_graph_def, .open = graph_session_open, .run = graph_session_run,
-            .close = graph_session_close, .read_variable = graph_read_variable, .write_variable = graph_write_variable,
-            .global_step = graph_read_step, .advance_step = graph_advance_step, .guard = graph_guard,
-            .lend_variable = graph_lend_variable, .fork = hs__graph_session_fork, .lend_value = graph_lend_value,
-            .collective_op = hs__graph_collective_op);
+static const hs_backend_ops graph_backend_ops = HS_INIT(
+    hs_backend_ops, .name = "graph", .flags = HS_BACKEND_KEEPS_VIEWS, .env = graph_env, .status = graph_status,
+    .find = graph_find, .finalize = graph_finalize, .finalized = graph_finalized, .global_step_name = graph_step_name,
+    .collection_item = graph_collection_item, .add_to_collection = graph_add_to_collection, .default_op = graph_default_op,
+    .variable = graph_variable, .state = graph_state, .graph_def = graph_graph_def, .open = graph_session_open,
+    .run = graph_session_run, .close = graph_session_close, .read_variable = graph_read_variable,
+    .write_variable = graph_write_variable, .global_step = graph_read_step, .advance_step = graph_advance_step,
+    .guard = graph_guard, .lend_variable = graph_lend_variable, .fork = hs__graph_session_fork,
+    .lend_value = graph_lend_value, .collective_op = hs__graph_collective_op);
 
 /* The backend of a graph that is NULL. Opening a session on it reports the error. */
 

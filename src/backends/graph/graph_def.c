@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph as TensorFlow's GraphDef, for graph.pbtxt, .meta files and TensorBoard. */
+/* The graph as TensorFlow's GraphDef, for graph.pbtxt, .meta files and TensorBoard: first the writing of a node, then a
+ * function for each kind of node, which `define` chooses. */
 #include "backends/graph/queue.h"
 
 #include "graph.pb-c.h"
@@ -26,21 +27,6 @@ typedef struct {
     hs__buffer *graph;             /* nodes are appended to it */
     hs__buffer node, value, entry; /* current node, value of the current attribute, attribute with its key */
 } node_def;
-
-static void init_node_def(node_def *def, hs__buffer *graph)
-{
-    def->graph = graph;
-    hs__buffer_init(&def->node, graph->env);
-    hs__buffer_init(&def->value, graph->env);
-    hs__buffer_init(&def->entry, graph->env);
-}
-
-static void free_node_def(node_def *def)
-{
-    hs__buffer_free(&def->node);
-    hs__buffer_free(&def->value);
-    hs__buffer_free(&def->entry);
-}
 
 /* hs__buffer_clear resets `failed`, so it is copied first. */
 static void clear(node_def *def, hs__buffer *buffer)
@@ -136,30 +122,6 @@ static void put_shape(hs__buffer *out, const hs_shape *shape)
     hs__proto_put_message(out, VALUE_SHAPE, &message.base);
 }
 
-static void add_type(node_def *def, const char *key, hs_dtype dtype)
-{
-    put_number(&def->value, VALUE_TYPE, (uint64_t)dtype);
-    end_attr(def, key);
-}
-
-static void add_shape(node_def *def, const char *key, const hs_shape *shape)
-{
-    put_shape(&def->value, shape);
-    end_attr(def, key);
-}
-
-static void add_int(node_def *def, const char *key, int64_t value)
-{
-    put_number(&def->value, VALUE_INT, (uint64_t)value);
-    end_attr(def, key);
-}
-
-static void add_bool(node_def *def, const char *key, bool value)
-{
-    put_number(&def->value, VALUE_BOOL, value);
-    end_attr(def, key);
-}
-
 /* A list has the same fields as a single value. */
 
 static void add_list_type(node_def *def, hs_dtype dtype)
@@ -190,12 +152,17 @@ static void end_node(node_def *def)
 
 /* Nodes and ops. */
 
-static void define_tensor(node_def *def, const hs__graph_node *node, const char *op)
+static void define_tensor(node_def *def, const hs__graph_node *node)
 {
     const hs_output_def output = {.dtype = node->dtype, .shape = node->shape};
-    begin_node(def, node->name, op);
-    add_type(def, "dtype", node->dtype);
-    add_shape(def, "shape", &node->shape);
+    begin_node(def, node->name,
+               node->kind == HS__VARIABLE ? "VariableV2"
+               : node->kind == HS__VALUE  ? "Value"
+                                          : "Placeholder");
+    put_number(&def->value, VALUE_TYPE, (uint64_t)node->dtype);
+    end_attr(def, "dtype");
+    put_shape(&def->value, &node->shape);
+    end_attr(def, "shape");
     add_shapes(def, OUTPUT_SHAPES, &output, 1);
 }
 
@@ -275,7 +242,7 @@ static void define_op(node_def *def, const hs_graph *graph, const hs__graph_node
         add_shapes(def, OUTPUT_SHAPES, op->outputs, op->n_outputs);
 }
 
-/* Queues: the producer, the queue and its ops. */
+/* Queues: the queue, its producer and its ops. */
 
 /* Returns an unused name for a node that only the GraphDef has. */
 static char *free_name(const hs__queue_def *queue, const char *what)
@@ -301,58 +268,10 @@ static void define_queue(node_def *def, const hs__queue_def *queue, const char *
     add_types(def, "component_types", element->outputs, element->n_outputs);
     if (closed)
         add_shapes(def, "shapes", element->outputs, element->n_outputs);
-    add_int(def, "capacity", queue->capacity);
+    put_number(&def->value, VALUE_INT, (uint64_t)queue->capacity);
+    end_attr(def, "capacity");
     add_shapes(def, OUTPUT_SHAPES, &handle, 1);
     end_node(def);
-}
-
-static void define_producer(node_def *def, const hs__queue_def *queue, const char *name)
-{
-    const hs__graph_node *element = &queue->element;
-    begin_node(def, name, "Op");
-    end_list(def, "Tin");
-    add_types(def, "Tout", element->outputs, element->n_outputs);
-    add_shapes(def, OUTPUT_SHAPES, element->outputs, element->n_outputs);
-    end_node(def);
-}
-
-static void define_enqueue(node_def *def, const hs__queue_def *queue, const char *name, const char *producer)
-{
-    const hs__graph_node *op = queue->enqueue, *element = &queue->element;
-    define_queue(def, queue, name);
-    if (queue->produce)
-        define_producer(def, queue, producer);
-    begin_node(def, op->name, "QueueEnqueueV2");
-    add_input(def, name, 0);
-    for (size_t i = 0; i < element->n_outputs; i++)
-        if (queue->produce)
-            add_input(def, producer, i);
-        else
-            add_input(def, op->inputs[i].node->name, op->inputs[i].output);
-    add_controls(def, op);
-    add_types(def, "Tcomponents", element->outputs, element->n_outputs);
-}
-
-static void define_dequeue(node_def *def, const hs__graph_node *op, const char *name)
-{
-    begin_node(def, op->name, "QueueDequeueV2");
-    add_input(def, name, 0);
-    add_types(def, "component_types", op->outputs, op->n_outputs);
-    add_shapes(def, OUTPUT_SHAPES, op->outputs, op->n_outputs);
-}
-
-static void define_close(node_def *def, const hs__graph_node *op, const char *name)
-{
-    begin_node(def, op->name, "QueueCloseV2");
-    add_input(def, name, 0);
-    add_bool(def, "cancel_pending_enqueues", hs__queue_op_of(op) == HS__QUEUE_CANCEL);
-}
-
-static void define_size(node_def *def, const hs__graph_node *op, const char *name)
-{
-    begin_node(def, op->name, "QueueSizeV2");
-    add_input(def, name, 0);
-    add_shapes(def, OUTPUT_SHAPES, op->outputs, op->n_outputs);
 }
 
 /* Writes TensorFlow's op of the same kind. With the enqueue op, also writes the queue and its producer. */
@@ -360,22 +279,55 @@ static hs_code define_queue_op(node_def *def, const hs__graph_node *op, hs_error
 {
     const hs__queue_def *queue = op->self;
     const hs_env *env = &queue->graph->env;
+    const hs_output_def *components = queue->element.outputs;
+    size_t n = queue->element.n_outputs;
     hs__queue_op what = hs__queue_op_of(op);
     char *name = free_name(queue, "fifo_queue"), *producer = free_name(queue, "produce");
-    hs_code code = name && producer ? HS_OK : hs__no_memory(err, 1, "a name");
-    if (code)
-        ;
-    else if (what == HS__QUEUE_ENQUEUE)
-        define_enqueue(def, queue, name, producer);
-    else if (what == HS__QUEUE_DEQUEUE)
-        define_dequeue(def, op, name);
-    else if (what == HS__QUEUE_SIZE)
-        define_size(def, op, name);
-    else
-        define_close(def, op, name);
+    if (!name || !producer) {
+        hs__free(env, name);
+        hs__free(env, producer);
+        return hs__no_memory(err, 1, "a name");
+    }
+    switch (what) {
+    case HS__QUEUE_ENQUEUE:
+        define_queue(def, queue, name);
+        if (queue->produce) {
+            begin_node(def, producer, "Op");
+            end_list(def, "Tin");
+            add_types(def, "Tout", components, n);
+            add_shapes(def, OUTPUT_SHAPES, components, n);
+            end_node(def);
+        }
+        begin_node(def, op->name, "QueueEnqueueV2");
+        add_input(def, name, 0);
+        for (size_t i = 0; i < n; i++)
+            if (queue->produce)
+                add_input(def, producer, i);
+            else
+                add_input(def, op->inputs[i].node->name, op->inputs[i].output);
+        add_controls(def, op);
+        add_types(def, "Tcomponents", components, n);
+        break;
+    case HS__QUEUE_DEQUEUE:
+        begin_node(def, op->name, "QueueDequeueV2");
+        add_input(def, name, 0);
+        add_types(def, "component_types", op->outputs, op->n_outputs);
+        add_shapes(def, OUTPUT_SHAPES, op->outputs, op->n_outputs);
+        break;
+    case HS__QUEUE_SIZE:
+        begin_node(def, op->name, "QueueSizeV2");
+        add_input(def, name, 0);
+        add_shapes(def, OUTPUT_SHAPES, op->outputs, op->n_outputs);
+        break;
+    default: /* close or cancel */
+        begin_node(def, op->name, "QueueCloseV2");
+        add_input(def, name, 0);
+        put_number(&def->value, VALUE_BOOL, what == HS__QUEUE_CANCEL);
+        end_attr(def, "cancel_pending_enqueues");
+    }
     hs__free(env, name);
     hs__free(env, producer);
-    return code;
+    return HS_OK;
 }
 
 /* The graph. */
@@ -384,10 +336,7 @@ static hs_code define(node_def *def, const hs_graph *graph, const hs__graph_node
 {
     hs_code code = HS_OK;
     if (node->kind != HS__OP)
-        define_tensor(def, node,
-                      node->kind == HS__VARIABLE ? "VariableV2"
-                      : node->kind == HS__VALUE  ? "Value"
-                                                 : "Placeholder");
+        define_tensor(def, node);
     else if (hs__queue_op_of(node) != HS__NO_QUEUE_OP)
         code = define_queue_op(def, node, err);
     else if (!node->run)
@@ -400,29 +349,30 @@ static hs_code define(node_def *def, const hs_graph *graph, const hs__graph_node
     return code;
 }
 
-static hs_code define_all(const hs_graph *graph, hs__buffer *out, hs_error *err)
-{
-    node_def def;
-    hs_code code = HS_OK;
-    init_node_def(&def, out);
-    for (size_t i = 0; !code && i < graph->n_nodes; i++)
-        code = define(&def, graph, graph->nodes[i], err);
-    free_node_def(&def);
-    const unsigned char version[] = {VERSION_PRODUCER << 3, PRODUCER};
-    hs__proto_put_bytes(out, GRAPH_VERSIONS, version, sizeof version);
-    return code ? code : hs__buffer_check(out, "the graph's definition", err);
-}
-
 hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err)
 {
     hs_code code = hs__graph_prepare(graph, err);
     if (code)
         return code;
-    hs__buffer *def = &graph->graph_def;
-    if (!def->size && (code = define_all(graph, def, err))) {
-        hs__buffer_clear(def);
-        return code;
+    hs__buffer *made = &graph->graph_def;
+    if (!made->size) {
+        static const unsigned char version[] = {VERSION_PRODUCER << 3, PRODUCER};
+        node_def def = {.graph = made};
+        hs__buffer_init(&def.node, made->env);
+        hs__buffer_init(&def.value, made->env);
+        hs__buffer_init(&def.entry, made->env);
+        for (size_t i = 0; !code && i < graph->n_nodes; i++)
+            code = define(&def, graph, graph->nodes[i], err);
+        hs__buffer_free(&def.node);
+        hs__buffer_free(&def.value);
+        hs__buffer_free(&def.entry);
+        hs__proto_put_bytes(made, GRAPH_VERSIONS, version, sizeof version);
+        if (!code)
+            code = hs__buffer_check(made, "the graph's definition", err);
     }
-    *out = (hs_bytes){def->data, def->size};
-    return HS_OK;
+    if (code)
+        hs__buffer_clear(made);
+    else
+        *out = (hs_bytes){made->data, made->size};
+    return code;
 }

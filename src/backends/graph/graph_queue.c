@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds queues to a graph: their ops, position and queue runner. */
+/* Adds queues to a graph. add_queue checks the definition, copies it, and adds the ops, the position and the queue runner.
+ */
 #include "backends/graph/queue.h"
 
 #include <hooksess/tf1/queue_runner.h>
@@ -54,9 +55,19 @@ static hs_code check_numbers(const hs_queue_def *def, hs_error *err)
     return HS_OK;
 }
 
-static hs_code fill_def(hs__queue_def *def, const hs_queue_def *given, size_t n, hs_error *err)
+/* Makes a definition and adds it to the graph's queues. */
+static hs_code new_def(hs_graph *graph, const hs_queue_def *given, size_t n, hs__queue_def **out, hs_error *err)
 {
-    const hs_env *env = &def->graph->env;
+    const hs_env *env = &graph->env;
+    hs_code code =
+        hs__reserve(env, &graph->queues, &graph->queues_capacity, graph->n_queues + 1, sizeof *graph->queues, err);
+    if (code)
+        return code;
+    hs__queue_def *def = hs__alloc(env, 1, sizeof *def);
+    if (!def)
+        return hs__no_memory(err, sizeof *def, "a queue");
+    def->graph = graph;
+    def->index = graph->n_queues;
     def->capacity = given->capacity ? given->capacity : DEFAULT_CAPACITY;
     def->produce = given->produce;
     def->self = given->user;
@@ -64,37 +75,25 @@ static hs_code fill_def(hs__queue_def *def, const hs_queue_def *given, size_t n,
     def->element.kind = HS__OP;
     def->element.n_outputs = n;
     def->element.outputs = hs__alloc(env, n, sizeof *def->element.outputs);
-    if (!def->name || !def->element.outputs)
-        return hs__no_memory(err, n * sizeof *def->element.outputs, "a queue");
-    memcpy(def->element.outputs, given->components, n * sizeof *def->element.outputs);
+    if (def->name && def->element.outputs)
+        memcpy(def->element.outputs, given->components, n * sizeof *def->element.outputs);
+    else
+        code = hs__no_memory(err, n * sizeof *def->element.outputs, "a queue");
     bool one_thread = given->threads == 0 || given->threads == 1;
-    if (!one_thread && !given->position)
-        return HS_OK;
-    hs_state_provider saved = {.save = NULL};
-    hs_code code = given->position ? hs__state_provider_copy(&saved, given->position, "position", err) : HS_OK;
-    if (code || (code = hs__producer_lock_init(&def->producer_lock, err)))
-        return code;
-    def->locks_producer = true;
-    def->saved = saved;
-    return HS_OK;
-}
-
-/* Makes a definition. The caller adds it to graph->queues, which has room. */
-static hs_code new_def(hs_graph *graph, const hs_queue_def *given, size_t n, hs__queue_def **out, hs_error *err)
-{
-    hs_code code =
-        hs__reserve(&graph->env, &graph->queues, &graph->queues_capacity, graph->n_queues + 1, sizeof *graph->queues, err);
-    if (code)
-        return code;
-    hs__queue_def *def = hs__alloc(&graph->env, 1, sizeof *def);
-    if (!def)
-        return hs__no_memory(err, sizeof *def, "a queue");
-    def->graph = graph;
-    if ((code = fill_def(def, given, n, err))) {
+    if (!code && (one_thread || given->position)) {
+        hs_state_provider saved = {.save = NULL};
+        if (given->position)
+            code = hs__state_provider_copy(&saved, given->position, "position", err);
+        if (!code && !(code = hs__producer_lock_init(&def->producer_lock, err))) {
+            def->locks_producer = true;
+            def->saved = saved;
+        }
+    }
+    if (code) {
         hs__queue_def_free(def);
         return code;
     }
-    def->index = graph->n_queues;
+    graph->queues[graph->n_queues++] = def;
     *out = def;
     return HS_OK;
 }
@@ -104,14 +103,6 @@ static hs_code new_def(hs_graph *graph, const hs_queue_def *given, size_t n, hs_
 static hs__queue *queue_of(const void *self, const hs_op *op)
 {
     return op->session->queues[((const hs__queue_def *)self)->index];
-}
-
-static hs_code copy_inputs(const hs__queue_def *def, const hs_op *op, hs__element *element, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < def->element.n_outputs; i++)
-        code = hs__element_set(def, element, i, hs_op_input(op, i), err);
-    return code;
 }
 
 static hs_code run_enqueue(void *self, hs_op *op, hs_error *err)
@@ -124,7 +115,9 @@ static hs_code run_enqueue(void *self, hs_op *op, hs_error *err)
         return code;
     if (def->produce)
         return hs__queue_produce(queue, op, element, err);
-    return hs__queue_end_enqueue(queue, element, copy_inputs(def, op, element, err), err);
+    for (size_t i = 0; !code && i < def->element.n_outputs; i++)
+        code = hs__element_set(def, element, i, hs_op_input(op, i), err);
+    return hs__queue_end_enqueue(queue, element, code, err);
 }
 
 /* The outputs are the element's memory, which stays valid until the next dequeue. */
@@ -204,19 +197,6 @@ static hs_code add_ops(hs__queue_def *def, const hs_queue_def *given, hs_error *
     return add_op(def, "size", run_size, NULL, HS_OUTPUTS({.dtype = HS_INT32}), &other, err);
 }
 
-static hs_code add_position(hs__queue_def *def, hs_error *err)
-{
-    if (!def->saved.save)
-        return HS_OK;
-    hs_state_provider state = def->saved;
-    state.save = hs__queue_save_position;
-    state.load = hs__queue_load_position;
-    state.self = def;
-    def->graph->has_position = true;
-    def->saved.name = def->saved.identity = NULL; /* the caller owns them */
-    return hs__graph_add_state(def->graph, &state, err);
-}
-
 static void release_runner(void *runner)
 {
     hs_queue_runner_free(runner);
@@ -257,10 +237,19 @@ static hs_code add_queue(hs_graph *graph, const hs_queue_def *given, hs_error *e
         (code = check_filling(&def, n, err)) || (code = check_numbers(&def, err)) ||
         (code = new_def(graph, &def, n, &made, err)))
         return code;
-    graph->queues[graph->n_queues++] = made;
-    if (!(code = add_ops(made, &def, err)) && !(code = add_position(made, err)))
-        code = add_runner(made, def.threads, err);
-    return code;
+    if ((code = add_ops(made, &def, err)))
+        return code;
+    if (made->saved.save) {
+        hs_state_provider state = made->saved;
+        state.save = hs__queue_save_position;
+        state.load = hs__queue_load_position;
+        state.self = made;
+        graph->has_position = true;
+        made->saved.name = made->saved.identity = NULL; /* the caller owns them */
+        if ((code = hs__graph_add_state(graph, &state, err)))
+            return code;
+    }
+    return add_runner(made, def.threads, err);
 }
 
 hs_code hs_graph_add_queue(hs_graph *graph, const hs_queue_def *def)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that the library adds to a graph: they initialize variables, list uninitialized ones, and merge summaries. */
+/* The ops that the library adds to a graph: first the one that merges summaries, then those that initialize variables and
+ * list uninitialized ones. hs__graph_prepare makes a graph ready for a session. */
 #include <hooksess/graph_summary.h>
 
 #include "backends/graph/graph.h"
@@ -26,17 +27,6 @@ static hs_code count_bytes(const hs_op *op, size_t index, const hs_tensor *input
     return HS_OK;
 }
 
-static char *append(char *to, const hs_tensor *input)
-{
-    const hs_string *strings = input->data;
-    for (size_t i = 0; i < input->bytes / sizeof *strings; i++)
-        if (strings[i].bytes) {
-            memcpy(to, strings[i].data, strings[i].bytes);
-            to += strings[i].bytes;
-        }
-    return to;
-}
-
 static hs_code run_merge(void *self, hs_op *op, hs_error *err)
 {
     size_t bytes = 0;
@@ -49,8 +39,15 @@ static hs_code run_merge(void *self, hs_op *op, hs_error *err)
         return code ? code : HS_RESOURCE_EXHAUSTED;
     char *to = (char *)(merged + 1);
     *merged = (hs_string){to, bytes};
-    for (size_t i = 0; i < op->node->n_inputs; i++)
-        to = append(to, hs_op_input(op, i));
+    for (size_t i = 0; i < op->node->n_inputs; i++) {
+        const hs_tensor *input = hs_op_input(op, i);
+        const hs_string *strings = input->data;
+        for (size_t k = 0; k < input->bytes / sizeof *strings; k++)
+            if (strings[k].bytes) {
+                memcpy(to, strings[k].data, strings[k].bytes);
+                to += strings[k].bytes;
+            }
+    }
     const hs_tensor value = hs_tensor_of(HS_STRING, HS_SCALAR, merged);
     return hs_op_set_output(op, 0, &value, err);
 }
@@ -89,8 +86,8 @@ static hs_code set_inputs(hs_graph *graph, const char **names, size_t n, hs_erro
     return HS_OK;
 }
 
-/* Makes all summaries inputs of that op, unless the graph is in use. */
-static hs_code graph_update_merge(hs_graph *graph, hs_error *err)
+/* Makes all summaries inputs of the op that merges them, unless the graph is in use. */
+static hs_code update_merge(hs_graph *graph, hs_error *err)
 {
     if (!graph->merge_summaries || !hs__graph_may_change(graph))
         return HS_OK;
@@ -130,35 +127,26 @@ hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *er
     return code;
 }
 
-static hs_code merge_all(hs_graph *graph, hs_error *err)
-{
-    const char *item = hs__graph_collected(graph, HS_SUMMARY_OP, 0);
-    if (item)
-        return hs_error_set(err, HS_ALREADY_EXISTS,
-                            "cannot merge all summaries: the graph's collection '%s' already has '%s'", HS_SUMMARY_OP,
-                            item);
-    hs_code code = graph->merge_summaries ? HS_OK : make_merge(graph, err);
-    return code ? code : hs__graph_collect(graph, HS_SUMMARY_OP, graph->merge_summaries->name, true, NULL, err);
-}
-
-/* Returns true if the op exists and is in the collection HS_SUMMARY_OP. */
-static bool is_collected(const hs_graph *graph)
-{
-    for (size_t i = 0; graph->merge_summaries && i < graph->n_collected; i++)
-        if (strcmp(graph->collected[i].key, HS_SUMMARY_OP) == 0 &&
-            strcmp(graph->collected[i].item, graph->merge_summaries->name) == 0)
-            return true;
-    return false;
-}
-
 hs_code hs_graph_merge_all_summaries(hs_graph *graph, const char **name)
 {
     hs_error error = {0};
+    bool is_merged = false; /* the op exists and is in the collection HS_SUMMARY_OP */
     if (name)
         *name = NULL;
-    if (!graph || !is_collected(graph)) {
+    for (size_t i = 0; graph && graph->merge_summaries && i < graph->n_collected; i++)
+        is_merged |= strcmp(graph->collected[i].key, HS_SUMMARY_OP) == 0 &&
+                     strcmp(graph->collected[i].item, graph->merge_summaries->name) == 0;
+    if (!is_merged) {
         hs_code code = hs__graph_check_open(graph, "op", "Merge/MergeSummary");
-        if (code || (merge_all(graph, &error), code = hs__graph_record_error(graph, &error)))
+        if (code)
+            return code;
+        const char *item = hs__graph_collected(graph, HS_SUMMARY_OP, 0);
+        if (item)
+            hs_error_set(&error, HS_ALREADY_EXISTS,
+                         "cannot merge all summaries: the graph's collection '%s' already has '%s'", HS_SUMMARY_OP, item);
+        else if (graph->merge_summaries || !make_merge(graph, &error))
+            hs__graph_collect(graph, HS_SUMMARY_OP, graph->merge_summaries->name, true, NULL, &error);
+        if ((code = hs__graph_record_error(graph, &error)))
             return code;
     }
     if (name)
@@ -244,29 +232,20 @@ static const struct {
     [HS__BUILTIN_READY_FOR_LOCAL] = {"report_uninitialized_global_variables", report_global, true},
 };
 
-/* Adds one of the ops. Sets *given to its name. */
-static hs_code add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
-                           const char **given, hs_error *err)
-{
-    hs__graph_node *node;
-    const hs_op_def def = HS_INIT(hs_op_def, .name = name, .run = run, .user = graph, .outputs = outputs);
-    hs_code code = hs__graph_add_unique(graph, &def, &node, err);
-    if (!code) {
-        node->builtin = true;
-        *given = node->name;
-    }
-    return code;
-}
-
 hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err)
 {
     static const hs_output_def list[] = {{.dtype = HS_STRING, .shape = {.rank = 1, .dims = {-1}}},
                                          {.dtype = HS_DTYPE_NONE}};
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < HS__BUILTINS; i++)
-        if (!graph->builtins[i])
-            code = add_builtin(graph, builtins[i].name, builtins[i].run, builtins[i].reports ? list : NULL,
-                               &graph->builtins[i], err);
+    for (size_t i = 0; !code && i < HS__BUILTINS; i++) {
+        hs__graph_node *node;
+        const hs_op_def def = HS_INIT(hs_op_def, .name = builtins[i].name, .run = builtins[i].run, .user = graph,
+                                      .outputs = builtins[i].reports ? list : NULL);
+        if (graph->builtins[i] || (code = hs__graph_add_unique(graph, &def, &node, err)))
+            continue;
+        node->builtin = true;
+        graph->builtins[i] = node->name;
+    }
     return code;
 }
 
@@ -274,6 +253,6 @@ hs_code hs__graph_prepare(hs_graph *graph, hs_error *err)
 {
     if (graph->resolved)
         return HS_OK;
-    hs_code code = graph_update_merge(graph, err);
+    hs_code code = update_merge(graph, err);
     return code ? code : hs__graph_resolve(graph, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorFlow's RunMetadata of a run: the time of each op, and the memory of its outputs. */
+/* TensorFlow's RunMetadata of a run: the time of each op, and the memory of its outputs. add_stats writes a node for each
+ * op that the run executed, and for each other node that was used. */
 #include "backends/graph/graph.h"
 
 #include "run_metadata.pb-c.h"
@@ -38,17 +39,6 @@ static void put_output(hs__buffer *node, size_t slot, const hs_tensor *value)
     hs__proto_put_message(node, NODE_OUTPUT, &output.base);
 }
 
-/* Microseconds are rounded up, because TensorBoard shows an op of 0 us as not executed. */
-static void set_times(Hs__Pb__NodeExecStats *message, const stats *of, const hs__graph_node *op)
-{
-    const int64_t *times = &of->session->trace[2 * op->rank];
-    int64_t length = times[1] - times[0];
-    message->all_start_nanos = times[0] + of->offset;
-    message->op_end_rel_nanos = message->all_end_rel_nanos = length;
-    message->all_start_micros = message->scheduled_micros = message->all_start_nanos / 1000;
-    message->op_end_rel_micros = message->all_end_rel_micros = length < 1000 ? 1 : (length + 999) / 1000;
-}
-
 /* hs__buffer_clear resets `failed`, so it is copied first. */
 static void clear_node(stats *of)
 {
@@ -74,42 +64,16 @@ static void put_node(stats *of, const hs__graph_node *node)
     message.node_name = hs__proto_string(node->name);
     message.n_memory = n_outputs ? 1 : 0;
     message.memory = &memories;
-    if (node->kind == HS__OP)
-        set_times(&message, of, node);
+    if (node->kind == HS__OP) { /* microseconds are rounded up, because TensorBoard shows an op of 0 us as not executed */
+        const int64_t *times = &of->session->trace[2 * node->rank];
+        int64_t length = times[1] - times[0];
+        message.all_start_nanos = times[0] + of->offset;
+        message.op_end_rel_nanos = message.all_end_rel_nanos = length;
+        message.all_start_micros = message.scheduled_micros = message.all_start_nanos / 1000;
+        message.op_end_rel_micros = message.all_end_rel_micros = length < 1000 ? 1 : (length + 999) / 1000;
+    }
     hs__proto_pack(&message.base, &of->node);
     hs__proto_put_bytes(&of->device, DEVICE_NODE_STATS, of->node.data, of->node.size);
-}
-
-static void use_operands(stats *of, const hs__graph_node *op)
-{
-    const hs__graph_node *step = op->advances_step ? of->session->graph->global_step : NULL;
-    for (size_t i = 0; i < op->n_inputs; i++)
-        of->used[op->inputs[i].node->index] = true;
-    for (size_t i = 0; i < op->n_writes; i++)
-        of->used[op->writes[i]->index] = true;
-    if (step)
-        of->used[step->index] = true;
-}
-
-/* Skips ops without a function. Nodes that are not ops have no times. */
-static void put_nodes(stats *of)
-{
-    const hs__graph_session *session = of->session;
-    const hs_graph *graph = session->graph;
-    for (size_t rank = 0; rank < graph->n_ops; rank++)
-        if ((session->needed[rank / 64] >> rank % 64 & 1) && graph->order[rank]->run) {
-            use_operands(of, graph->order[rank]);
-            put_node(of, graph->order[rank]);
-        }
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        if (of->used[i] && graph->nodes[i]->kind != HS__OP)
-            put_node(of, graph->nodes[i]);
-}
-
-static void add_fetches(stats *of, const hs_backend_call *call)
-{
-    for (size_t i = 0; i < call->n_fetches; i++)
-        of->used[((const hs__graph_node *)call->fetches[i].op)->index] = true;
 }
 
 static hs_code add_stats(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
@@ -122,8 +86,26 @@ static hs_code add_stats(hs__graph_session *session, const hs_backend_call *call
     hs__buffer_init(&of.node, env);
     hs__buffer_init(&of.device, env);
     hs__proto_put_bytes(&of.device, DEVICE_NAME, device_name, sizeof device_name - 1);
-    add_fetches(&of, call);
-    put_nodes(&of);
+
+    const hs_graph *graph = session->graph;
+    for (size_t i = 0; i < call->n_fetches; i++)
+        of.used[((const hs__graph_node *)call->fetches[i].op)->index] = true;
+    for (size_t rank = 0; rank < graph->n_ops; rank++) {
+        const hs__graph_node *op = graph->order[rank];
+        if (!(session->needed[rank / 64] >> rank % 64 & 1) || !op->run)
+            continue; /* not executed, or without a function */
+        for (size_t i = 0; i < op->n_inputs; i++)
+            of.used[op->inputs[i].node->index] = true;
+        for (size_t i = 0; i < op->n_writes; i++)
+            of.used[op->writes[i]->index] = true;
+        if (op->advances_step && graph->global_step)
+            of.used[graph->global_step->index] = true;
+        put_node(&of, op);
+    }
+    for (size_t i = 0; i < graph->n_nodes; i++) /* nodes that are not ops have no times */
+        if (of.used[i] && graph->nodes[i]->kind != HS__OP)
+            put_node(&of, graph->nodes[i]);
+
     clear_node(&of);
     hs__proto_put_bytes(&of.node, STEP_DEV_STATS, of.device.data, of.device.size);
     hs__proto_put_bytes(&session->metadata, RUN_STEP_STATS, of.node.data, of.node.size);

@@ -101,25 +101,24 @@ typedef union {
     max_align_t aligned;
 } header;
 
-static hs_code check(const hs_op *op, size_t index, hs_error *err)
-{
-    if (!op)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_memory: op is NULL");
-    if (index >= op->node->n_outputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the op has %zu outputs, so output %zu does not exist",
-                            op->node->n_outputs, index);
-    const hs_output_def *output = &op->node->outputs[index];
-    bool sets_view = !output->data && (output->dtype == HS_STRING || hs_shape_elements(&output->shape) < 0);
-    if (!sets_view || op->node->is_dequeue || !op->session->owned)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "output %zu already has memory", index);
-    return HS_OK;
-}
-
 void *hs_op_memory(hs_op *op, size_t index, size_t bytes, hs_error *err)
 {
     hs_error_clear(err);
-    if (check(op, index, err))
+    if (!op) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_memory: op is NULL");
         return NULL;
+    }
+    if (index >= op->node->n_outputs) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "the op has %zu outputs, so output %zu does not exist", op->node->n_outputs,
+                     index);
+        return NULL;
+    }
+    const hs_output_def *output = &op->node->outputs[index];
+    bool sets_view = !output->data && (output->dtype == HS_STRING || hs_shape_elements(&output->shape) < 0);
+    if (!sets_view || op->node->is_dequeue || !op->session->owned) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "output %zu already has memory", index);
+        return NULL;
+    }
     const hs_env *env = &op->session->graph->env;
     void **block = &op->session->owned[op->node->slot + index];
     header *old = *block;

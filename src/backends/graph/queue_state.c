@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's queue: its elements, enqueue, dequeue, close, and the position of its producer (queue.h). */
+/* A session's queue (queue.h): the memory of its elements; the queue, which enqueue and dequeue lock; and the producer,
+ * whose own lock is held while it is called or its position is saved or loaded. */
 #include <hooksess/coordinator.h>
 
 #include "backends/graph/queue.h"
@@ -152,31 +153,21 @@ static hs_code element_copy_views(const hs__queue_def *def, hs__element *element
     return code;
 }
 
-static bool init_filled(pthread_cond_t *filled)
-{
-    pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) != 0)
-        return false;
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    bool done = pthread_cond_init(filled, &attributes) == 0;
-    pthread_condattr_destroy(&attributes);
-    return done;
-}
-
 static bool init_locks(hs__queue *queue)
 {
-    if (pthread_mutex_init(&queue->lock, NULL) != 0)
+    pthread_condattr_t monotonic;
+    if (pthread_condattr_init(&monotonic) != 0)
         return false;
-    if (!init_filled(&queue->filled)) {
-        pthread_mutex_destroy(&queue->lock);
-        return false;
-    }
-    if (pthread_cond_init(&queue->emptied, NULL) != 0) {
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    bool lock = pthread_mutex_init(&queue->lock, NULL) == 0;
+    bool filled = lock && pthread_cond_init(&queue->filled, &monotonic) == 0;
+    bool emptied = filled && pthread_cond_init(&queue->emptied, NULL) == 0;
+    pthread_condattr_destroy(&monotonic);
+    if (filled && !emptied)
         pthread_cond_destroy(&queue->filled);
+    if (lock && !emptied)
         pthread_mutex_destroy(&queue->lock);
-        return false;
-    }
-    return true;
+    return emptied;
 }
 
 hs__queue *hs__queue_new(hs__queue_def *def, hs_error *err)
@@ -240,33 +231,27 @@ static void finish_enqueue(hs__queue *queue)
         pthread_cond_broadcast(&queue->filled);
 }
 
-/* The caller holds the lock. HS_CANCELLED: the queue is closed and cannot be reopened. */
-static hs_code wait_for_room(hs__queue *queue, hs_error *err)
-{
-    if (queue->closed && (queue->cancelled || !queue->stale))
-        return set_closed_error(queue, err);
-    queue->closed = queue->stale = queue->ended = false;
-    queue->n_pending++;
-    while (!queue->cancelled && queue->n_ready + queue->n_filling >= queue->def->capacity)
-        pthread_cond_wait(&queue->emptied, &queue->lock);
-    if (queue->cancelled) {
-        finish_enqueue(queue);
-        return set_closed_error(queue, err);
-    }
-    queue->n_filling++;
-    return HS_OK;
-}
-
 hs_code hs__queue_begin_enqueue(hs__queue *queue, hs__element **out, hs_error *err)
 {
     pthread_mutex_lock(&queue->lock);
-    hs__element *element = NULL;
-    hs_code code = wait_for_room(queue, err);
-    if (!code && (element = queue->spare))
+    bool is_open = !queue->closed || (queue->stale && !queue->cancelled);
+    if (is_open) {
+        queue->closed = queue->stale = queue->ended = false;
+        queue->n_pending++;
+        while (!queue->cancelled && queue->n_ready + queue->n_filling >= queue->def->capacity)
+            pthread_cond_wait(&queue->emptied, &queue->lock);
+        if (queue->cancelled)
+            finish_enqueue(queue);
+    }
+    if (!is_open || queue->cancelled) {
+        pthread_mutex_unlock(&queue->lock);
+        return set_closed_error(queue, err);
+    }
+    queue->n_filling++;
+    hs__element *element = queue->spare;
+    if (element)
         queue->spare = element->next;
     pthread_mutex_unlock(&queue->lock);
-    if (code)
-        return code;
     if (!element && !(element = element_new(queue->def, err)))
         return hs__queue_end_enqueue(queue, NULL, HS_RESOURCE_EXHAUSTED, err);
     element->next = NULL;
@@ -283,13 +268,6 @@ static void add_spare(hs__queue *queue, hs__element *element)
     queue->spare = element;
 }
 
-static void append(hs__queue *queue, hs__element *element)
-{
-    *(queue->last ? &queue->last->next : &queue->first) = element;
-    queue->last = element;
-    queue->n_ready++;
-}
-
 hs_code hs__queue_end_enqueue(hs__queue *queue, hs__element *element, hs_code code, hs_error *err)
 {
     pthread_mutex_lock(&queue->lock);
@@ -301,7 +279,9 @@ hs_code hs__queue_end_enqueue(hs__queue *queue, hs__element *element, hs_code co
         add_spare(queue, element);
         pthread_cond_signal(&queue->emptied);
     } else {
-        append(queue, element);
+        *(queue->last ? &queue->last->next : &queue->first) = element;
+        queue->last = element;
+        queue->n_ready++;
         pthread_cond_signal(&queue->filled);
     }
     finish_enqueue(queue);
@@ -383,28 +363,11 @@ hs_code hs__queue_dequeue(hs__queue *queue, const hs_op *op, hs__element **held,
         add_spare(queue, *held);
         *held = pop_first(queue);
         pthread_cond_signal(&queue->emptied);
-    }
-    if (!code) {
         (*held)->run = op->session->run;
         swap_position(queue, *held);
     }
     pthread_mutex_unlock(&queue->lock);
     return code;
-}
-
-static void requeue(hs__queue *queue, hs__element **held)
-{
-    pthread_mutex_lock(&queue->lock);
-    hs__element *element = *held;
-    *held = NULL;
-    swap_position(queue, element);
-    element->next = queue->first;
-    queue->first = element;
-    if (!queue->last)
-        queue->last = element;
-    queue->n_ready++;
-    pthread_cond_signal(&queue->filled);
-    pthread_mutex_unlock(&queue->lock);
 }
 
 void hs__queue_recycle(hs__queue *queue, hs__element *held)
@@ -425,14 +388,6 @@ void hs__queue_close(hs__queue *queue, bool cancel)
     pthread_mutex_unlock(&queue->lock);
 }
 
-static bool queue_cancelled(hs__queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    bool cancelled = queue->cancelled;
-    pthread_mutex_unlock(&queue->lock);
-    return cancelled;
-}
-
 int32_t hs__queue_size(hs__queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
@@ -449,6 +404,8 @@ static bool queue_has_position(hs__queue *queue)
     return has;
 }
 
+/* Sets the position; adopts its memory. If not `known`, the producer is asked for it before its next call. The caller holds
+ * the queue's lock. */
 static void set_position(hs__queue *queue, const hs__buffer *position, bool known)
 {
     hs__buffer_free(&queue->position);
@@ -456,46 +413,33 @@ static void set_position(hs__queue *queue, const hs__buffer *position, bool know
     queue->has_position = known;
 }
 
-/* Sets the position; adopts its memory. If not `known`, the producer is asked for it before its next call. */
-static void queue_set_position(hs__queue *queue, const hs__buffer *position, bool known)
-{
-    pthread_mutex_lock(&queue->lock);
-    set_position(queue, position, known);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-/* The same after a load. Drops ready elements and the producer's error. */
-static void queue_rewind(hs__queue *queue, const hs__buffer *position, bool known)
-{
-    pthread_mutex_lock(&queue->lock);
-    set_position(queue, position, known);
-    while (queue->first)
-        add_spare(queue, pop_first(queue));
-    queue->stale = queue->closed || queue->ended;
-    queue->producer_error = (hs_error){.code = HS_OK};
-    pthread_cond_broadcast(&queue->emptied);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-static bool is_end(const hs_backend_call *call, hs_code code)
-{
-    bool has_codes = call->size > offsetof(hs_backend_call, end_codes) && call->end_codes;
-    for (const hs_code *end = has_codes ? call->end_codes : HS_CODES(HS_OUT_OF_RANGE); *end; end++)
-        if (*end == code)
-            return true;
-    return false;
-}
-
 void hs__graph_requeue(hs__graph_session *session)
 {
-    for (size_t i = 0; i < session->graph->n_queues; i++)
-        if (session->held[i] && session->held[i]->run == session->run)
-            requeue(session->queues[i], &session->held[i]);
+    for (size_t i = 0; i < session->graph->n_queues; i++) {
+        hs__queue *queue = session->queues[i];
+        hs__element *element = session->held[i];
+        if (!element || element->run != session->run)
+            continue;
+        session->held[i] = NULL;
+        pthread_mutex_lock(&queue->lock);
+        swap_position(queue, element);
+        element->next = queue->first;
+        queue->first = element;
+        if (!queue->last)
+            queue->last = element;
+        queue->n_ready++;
+        pthread_cond_signal(&queue->filled);
+        pthread_mutex_unlock(&queue->lock);
+    }
 }
 
 void hs__graph_fail_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err)
 {
-    if (code == HS_CANCELLED || code == HS_STOP || is_end(call, code))
+    bool has_codes = call->size > offsetof(hs_backend_call, end_codes) && call->end_codes;
+    bool is_end = code == HS_CANCELLED || code == HS_STOP;
+    for (const hs_code *end = has_codes ? call->end_codes : HS_CODES(HS_OUT_OF_RANGE); *end; end++)
+        is_end |= code == *end;
+    if (is_end)
         return;
     hs_error cause = {.code = code, .message = "a run failed"};
     if (err)
@@ -566,11 +510,14 @@ static hs_code ensure_position(hs__queue *queue, hs_error *err)
     hs__buffer position;
     hs__buffer_init(&position, &queue->def->graph->env);
     hs_code code = save_producer_position(queue->def, &position, err);
-    if (code)
+    if (code) {
         hs__buffer_free(&position);
-    else
-        queue_set_position(queue, &position, true);
-    return code;
+        return code;
+    }
+    pthread_mutex_lock(&queue->lock);
+    set_position(queue, &position, true);
+    pthread_mutex_unlock(&queue->lock);
+    return HS_OK;
 }
 
 /* Calls `produce` with an op whose outputs are the element's values. */
@@ -582,15 +529,6 @@ static hs_code call_producer(const hs__queue_def *def, const hs_op *op, hs__elem
     return code ? code : element_copy_views(def, element, err);
 }
 
-static hs_code produce_locked(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
-{
-    const hs__queue_def *def = queue->def;
-    hs_code code = ensure_position(queue, err);
-    if (!code && !(code = call_producer(def, op, element, err)) && def->saved.save)
-        code = save_producer_position(def, &element->position, err);
-    return code;
-}
-
 hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
 {
     hs__queue_def *def = queue->def;
@@ -598,7 +536,12 @@ hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *elemen
         return hs__queue_end_enqueue(queue, element, call_producer(def, op, element, err), err);
     lock_producer(&def->producer_lock, false);
     /* If the queue was cancelled during the wait, another session may use the producer now. The end then fails. */
-    hs_code code = queue_cancelled(queue) ? HS_OK : produce_locked(queue, op, element, err);
+    pthread_mutex_lock(&queue->lock);
+    bool is_cancelled = queue->cancelled;
+    pthread_mutex_unlock(&queue->lock);
+    hs_code code = is_cancelled ? HS_OK : ensure_position(queue, err);
+    if (!code && !is_cancelled && !(code = call_producer(def, op, element, err)) && def->saved.save)
+        code = save_producer_position(def, &element->position, err);
     code = hs__queue_end_enqueue(queue, element, code, err);
     unlock_producer(&def->producer_lock);
     return code;
@@ -631,46 +574,41 @@ hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err)
     return code;
 }
 
-/* Copies the remaining bytes to `to`, and makes `in` read them from there. */
-static hs_code read_remaining(hs_state_reader *in, hs__buffer *to, hs_error *err)
-{
-    size_t bytes = in->left;
-    unsigned char *room = bytes ? hs__buffer_room(to, bytes) : NULL;
-    if (bytes && !room)
-        return hs__no_memory(err, bytes, "the position of a queue");
-    hs_code code = hs_state_reader_read(in, room, bytes, err);
-    to->size += code ? 0 : bytes;
-    if (!code)
-        *in = (hs_state_reader){.at = to->data, .left = bytes, .version = in->version};
-    return code;
-}
-
 /* The loaded bytes are the position until an element is dequeued. If they are of an older version, the producer is asked
  * for its position instead, so that a save has the current version. */
-static hs_code load_locked(hs__queue *queue, hs_state_reader *in, hs_error *err)
-{
-    const hs__queue_def *def = queue->def;
-    hs__buffer loaded;
-    hs__buffer_init(&loaded, &def->graph->env);
-    hs_code code = read_remaining(in, &loaded, err);
-    if (!code)
-        code = hs__normalize_error(def->saved.load(def->saved.self, in, err), "position.load", err);
-    if (code) {
-        hs__buffer_free(&loaded);
-        return code;
-    }
-    queue_rewind(queue, &loaded, hs_state_reader_version(in) == def->saved.version);
-    return HS_OK;
-}
-
 hs_code hs__queue_load_position(void *self, hs_state_reader *in, hs_error *err)
 {
     hs__queue_def *def = self;
     hs_code code = check_live(def, err);
     if (code)
         return code;
+    hs__queue *queue = def->live;
+    hs__buffer loaded;
+    hs__buffer_init(&loaded, &def->graph->env);
     lock_producer(&def->producer_lock, true);
-    code = load_locked(def->live, in, err);
+
+    /* copy the remaining bytes, and let the producer read them from there */
+    size_t bytes = in->left;
+    unsigned char *room = bytes ? hs__buffer_room(&loaded, bytes) : NULL;
+    code =
+        bytes && !room ? hs__no_memory(err, bytes, "the position of a queue") : hs_state_reader_read(in, room, bytes, err);
+    if (!code) {
+        loaded.size = bytes;
+        *in = (hs_state_reader){.at = loaded.data, .left = bytes, .version = in->version};
+        code = hs__normalize_error(def->saved.load(def->saved.self, in, err), "position.load", err);
+    }
+    if (code) {
+        hs__buffer_free(&loaded);
+    } else { /* drop ready elements and the producer's error */
+        pthread_mutex_lock(&queue->lock);
+        set_position(queue, &loaded, hs_state_reader_version(in) == def->saved.version);
+        while (queue->first)
+            add_spare(queue, pop_first(queue));
+        queue->stale = queue->closed || queue->ended;
+        queue->producer_error = (hs_error){.code = HS_OK};
+        pthread_cond_broadcast(&queue->emptied);
+        pthread_mutex_unlock(&queue->lock);
+    }
     unlock_producer(&def->producer_lock);
     return code;
 }

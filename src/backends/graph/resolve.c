@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolves a graph: finds nodes by their names, orders the ops, numbers the slots of tensors. */
+/* Resolves a graph (hs__graph_resolve): finds nodes by their names, orders the ops, numbers the slots of tensors, and finds
+ * out whether nodes share memory. */
 #include "backends/graph/graph.h"
 
 #include "backends/output_name.h"
@@ -168,20 +169,7 @@ static bool sets_views(const hs__graph_node *op)
     return false;
 }
 
-/* Sets the flags for which a run calls prepare() before the op. */
-static void classify_op(hs__graph_node *op)
-{
-    op->sets_views = sets_views(op);
-    op->reads_views = op->moves = false;
-    for (size_t i = 0; i < op->n_inputs; i++) {
-        const hs__graph_node *input = op->inputs[i].node;
-        op->reads_views |= input->kind == HS__OP && sets_views(input);
-        op->moves |= input->kind == HS__VARIABLE && input->moves;
-    }
-    for (size_t i = 0; i < op->n_writes; i++)
-        op->moves |= op->writes[i]->moves;
-}
-
+/* Numbers the slots and the variables. Sets the flags for which a run calls prepare() before an op. */
 static void number_tensors(hs_graph *graph)
 {
     graph->n_slots = graph->n_variables = 0;
@@ -189,12 +177,21 @@ static void number_tensors(hs_graph *graph)
         hs__graph_node *node = graph->nodes[i];
         node->slot = graph->n_slots;
         graph->n_slots += node->kind == HS__OP ? node->n_outputs : 1;
-        if (node->kind == HS__OP)
-            classify_op(node);
         if (node->kind == HS__VARIABLE) {
             node->variable = graph->n_variables;
             graph->variables[graph->n_variables++] = node;
         }
+        if (node->kind != HS__OP)
+            continue;
+        node->sets_views = sets_views(node);
+        node->reads_views = node->moves = false;
+        for (size_t k = 0; k < node->n_inputs; k++) {
+            const hs__graph_node *input = node->inputs[k].node;
+            node->reads_views |= input->kind == HS__OP && sets_views(input);
+            node->moves |= input->kind == HS__VARIABLE && input->moves;
+        }
+        for (size_t k = 0; k < node->n_writes; k++)
+            node->moves |= node->writes[k]->moves;
     }
 }
 

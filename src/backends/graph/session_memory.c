@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes and frees sessions of the embedded graph and their forks, with the memory of their tensors. */
+/* Makes and frees sessions of the embedded graph and their forks: the arrays (allocate), the tensors (init_tensor), the
+ * queues (open_queues). */
 #include "backends/graph/queue.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ static hs_code allocate_tensor(hs__graph_session *session, size_t slot, size_t b
 }
 
 /* Allocates the outputs of an op that have no memory yet. */
-static hs_code graph_own_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+static hs_code own_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && !op->is_dequeue && i < op->n_outputs; i++) {
@@ -28,24 +29,20 @@ static hs_code graph_own_outputs(hs__graph_session *session, const hs__graph_nod
     return code;
 }
 
-/* A fork executes few ops. hs__graph_prepare_fork allocates the outputs of those. */
-static hs_code init_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
-{
-    for (size_t i = 0; i < op->n_outputs; i++) {
-        const hs_output_def *output = &op->outputs[i];
-        hs_tensor *tensor = &session->tensors[op->slot + i];
-        *tensor = hs_tensor_of(output->dtype, output->shape, output->data);
-        tensor->memory = output->memory;
-        if (hs_shape_elements(&output->shape) < 0)
-            tensor->rank = -1; /* unset */
-    }
-    return session->is_fork ? HS_OK : graph_own_outputs(session, op, err);
-}
-
 static hs_code init_tensor(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
 {
-    if (node->kind == HS__OP)
-        return init_outputs(session, node, err);
+    if (node->kind == HS__OP) {
+        for (size_t i = 0; i < node->n_outputs; i++) {
+            const hs_output_def *output = &node->outputs[i];
+            hs_tensor *tensor = &session->tensors[node->slot + i];
+            *tensor = hs_tensor_of(output->dtype, output->shape, output->data);
+            tensor->memory = output->memory;
+            if (hs_shape_elements(&output->shape) < 0)
+                tensor->rank = -1; /* unset */
+        }
+        /* a fork executes few ops: hs__graph_prepare_fork allocates the outputs of those */
+        return session->is_fork ? HS_OK : own_outputs(session, node, err);
+    }
     hs_tensor *tensor = &session->tensors[node->slot];
     *tensor = hs_tensor_of(node->dtype, node->shape, node->data);
     tensor->memory = node->memory;
@@ -179,40 +176,28 @@ static const hs__graph_node *accessed_variable(const hs__graph_session *session,
     return op->advances_step ? session->graph->global_step : NULL;
 }
 
-static hs_code check_op(const hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
 {
     static const char rule[] = "which only the session's own thread may do, not a thread that fills a queue";
-    const hs__graph_node *variable = accessed_variable(session, op);
-    if (variable)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "op '%s' reads or writes variable '%s', %s", op->name,
-                            variable->name, rule);
-    if (op->builtin)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "op '%s' reads or writes all variables, %s", op->name, rule);
-    return HS_OK;
-}
-
-static hs_code check_fetches(const hs__graph_session *session, const hs_backend_call *call, hs_error *err)
-{
+    const hs_graph *graph = session->graph;
     for (size_t i = 0; i < call->n_fetches; i++) {
         const hs__graph_node *node = call->fetches[i].op;
         if (node->kind == HS__VARIABLE && session->fed_in[node->slot] != session->run)
-            return hs_error_set(err, HS_FAILED_PRECONDITION,
-                                "variable '%s' is fetched, which only the session's own thread may do, not a thread that "
-                                "fills a queue",
-                                node->name);
+            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' is fetched, %s", node->name, rule);
     }
-    return HS_OK;
-}
-
-hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
-{
-    const hs_graph *graph = session->graph;
-    hs_code code = check_fetches(session, call, err);
-    for (size_t word = 0; !code && word * 64 < graph->n_ops; word++)
-        for (uint64_t bits = session->needed[word]; !code && bits; bits &= bits - 1) {
+    for (size_t word = 0; word * 64 < graph->n_ops; word++)
+        for (uint64_t bits = session->needed[word]; bits; bits &= bits - 1) {
             const hs__graph_node *op = graph->order[word * 64 + (size_t)__builtin_ctzll(bits)];
-            if (!(code = check_op(session, op, err)))
-                code = graph_own_outputs(session, op, err);
+            const hs__graph_node *variable = accessed_variable(session, op);
+            if (variable)
+                return hs_error_set(err, HS_FAILED_PRECONDITION, "op '%s' reads or writes variable '%s', %s", op->name,
+                                    variable->name, rule);
+            if (op->builtin)
+                return hs_error_set(err, HS_FAILED_PRECONDITION, "op '%s' reads or writes all variables, %s", op->name,
+                                    rule);
+            hs_code code = own_outputs(session, op, err);
+            if (code)
+                return code;
         }
-    return code;
+    return HS_OK;
 }
