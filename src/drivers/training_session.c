@@ -10,6 +10,7 @@
 
 #include "backends/graph/graph.h"
 #include "drivers/resume_trial.h"
+#include "hooks/make.h"
 #include "session/session.h"
 
 enum {
@@ -71,8 +72,7 @@ static bool has_scalars(const hs_training_options *options)
 }
 
 /* Makes the hooks for steps per second, summaries and scalars. Returns their number. */
-static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold,
-                                 const hs_env *env)
+static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold)
 {
     schedule summaries = summary_schedule(options);
     const char *directory = summary_dir_of(options);
@@ -81,18 +81,18 @@ static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *opti
     if (!directory || !*directory)
         return 0;
     if (count > 0)
-        hooks[n++] = hs_step_counter(.every_n_steps = count, .summary_dir = directory, .env = env);
+        hooks[n++] = hs_step_counter(.every_n_steps = count, .summary_dir = directory);
     if (!summaries.off)
         hooks[n++] = hs_summary_saver(.scaffold = scaffold, .summary_dir = directory, .every_n_secs = summaries.secs,
-                                      .every_n_steps = summaries.steps, .trigger = summaries.trigger, .env = env);
+                                      .every_n_steps = summaries.steps, .trigger = summaries.trigger);
     if (!summaries.off && has_scalars(options))
         hooks[n++] = hs_scalars(.tensors = options->scalars, .every_n_steps = summaries.steps,
-                                .every_n_secs = summaries.secs, .trigger = summaries.trigger, .env = env);
+                                .every_n_secs = summaries.secs, .trigger = summaries.trigger);
     return n;
 }
 
 static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *options, const char *directory,
-                                 hs_scaffold *scaffold, const hs_env *env)
+                                 hs_scaffold *scaffold)
 {
     schedule save = checkpoint_schedule(options);
     const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps,
@@ -102,25 +102,24 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
     *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
                                 .trigger = save.trigger ? save.trigger : &intervals, .no_graph_def = options->no_graph_def,
                                 .max_to_keep = options->max_to_keep, .background = options->background,
-                                .overlap = options->overlap, .listeners = options->listeners, .group = options->group,
-                                .env = env);
+                                .overlap = options->overlap, .listeners = options->listeners, .group = options->group);
 }
 
-static size_t make_status_hook(hs_hook *hook, const hs_training_options *options, const hs_env *env)
+static size_t make_status_hook(hs_hook *hook, const hs_training_options *options)
 {
     if (options->is_worker || options->no_run_status || !options->checkpoint_dir || !*options->checkpoint_dir)
         return 0;
-    *hook = hs_run_status(.status_dir = options->checkpoint_dir, .env = env);
+    *hook = hs_run_status(.status_dir = options->checkpoint_dir);
     return 1;
 }
 
 /* Makes the hooks in their order. The array is zeroed and has room for all of them and the terminator. This process saves
  * to `directory`. */
 static void make_hooks(hs_hook *hooks, const hs_training_options *options, const char *directory, hs_scaffold *scaffold,
-                       hs__trial *trial, const hs_env *env)
+                       hs__trial *trial)
 {
     bool chief = !options->is_worker;
-    size_t n = make_status_hook(hooks, options, env); /* the first in the list is closed last */
+    size_t n = make_status_hook(hooks, options); /* the first in the list is closed last */
     if (chief)
         n += add_all(hooks + n, options->chief_only_hooks);
     const size_t common = n;
@@ -129,12 +128,12 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
     if (trial)
         hooks[n++] = hs__trial_hook(trial);
     if (chief || options->worker_saves_summaries)
-        n += make_summary_hooks(hooks + n, options, scaffold, env);
+        n += make_summary_hooks(hooks + n, options, scaffold);
     for (size_t i = 0; options->group && hooks[i].ops; i++)
         if (i < common || i >= standard)
             hooks[i].flags |= HS_HOOK_CHIEF_ONLY;
     if (chief || options->worker_saves_checkpoints)
-        make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
+        make_checkpoint_hook(hooks + n, options, directory, scaffold);
 }
 
 /* Checks. The messages name the options that the program has set, not those of the hooks. */
@@ -284,7 +283,9 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         hs_session_options session = session_options(&options, &standard);
         if (hs_graph_of(backend))
             hs__graph_ensure_step(hs_graph_of(backend));
-        make_hooks(made.hooks, &options, made.directory, made.scaffold, made.trial, env);
+        const hs_env *memory = hs__set_hook_memory(env);
+        make_hooks(made.hooks, &options, made.directory, made.scaffold, made.trial);
+        hs__set_hook_memory(memory);
         session.hooks = made.hooks;
         session.scaffold = made.scaffold;
         session.take_scaffold = !options.scaffold;

@@ -667,5 +667,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_control_hook(const hs_control_options *given)
 {
-    return HS__HOOK_MAKE(&ops, control, hs_control_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, control, hs_control_options, summary_dir, check, fill, given);
 }

@@ -377,5 +377,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_evaluation_hook(const hs_evaluation_options *given)
 {
-    return HS__HOOK_MAKE(&ops, evaluation, hs_evaluation_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, evaluation, hs_evaluation_options, moving_average, check, fill, given);
 }

@@ -86,5 +86,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *given)
 {
-    return HS__HOOK_MAKE(&ops, global_step_waiter, hs_global_step_waiter_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, global_step_waiter, hs_global_step_waiter_options, poll_secs, check, fill, given);
 }

@@ -7,11 +7,14 @@
 #include <stddef.h>
 
 /* Helpers for constructors of built-in hooks. A constructor cannot fail: if the options are invalid or memory is exhausted,
- * it returns a hook whose begin reports the error. */
+ * it returns a hook whose begin reports the error.
+ *
+ * A hook copies its options before it has a session. This memory is malloc's, or that of hs__set_hook_memory. Clock, log
+ * and files are the session's (hs_backend_env). */
 
 /* The state of each built-in hook begins with this. */
 typedef struct hs__hook_base {
-    hs_env env;     /* of the hook's memory; complete */
+    hs_env env;     /* only for the hook's memory: its clock, log and files are the system's */
     uint32_t flags; /* of the hs_hook; set by `fill` */
 } hs__hook_base;
 
@@ -19,24 +22,29 @@ typedef struct hs__hook_kind {
     const hs_hook_ops *ops;
     size_t state_bytes;
     const char *options_name;
-    size_t options_bytes, env_offset; /* the options' fields up to `env` are required */
+    size_t options_bytes, required_bytes;
     /* Refuses invalid options. NULL: all options are valid */
     hs_code (*check)(const void *options, hs_error *err);
     /* Fills the zeroed state. After a failure, ops->destroy is called */
     hs_code (*fill)(void *self, const void *options, hs_error *err);
 } hs__hook_kind;
 
-/* Makes a hook with a state of type `state` from the caller's options. */
-#define HS__HOOK_MAKE(ops, state, options_type, check, fill, given)                                                        \
+/* Makes a hook with a state of type `state` from the caller's options, which must have the fields up to `last`. */
+#define HS__HOOK_MAKE(ops, state, options_type, last, check, fill, given)                                                  \
     hs__hook_make(&(const hs__hook_kind){(ops), sizeof(state), #options_type, sizeof(options_type),                        \
-                                         offsetof(options_type, env), (check), (fill)},                                    \
+                                         offsetof(options_type, last) + sizeof(((options_type *)0)->last), (check),        \
+                                         (fill)},                                                                          \
                   &(options_type){0}, (given))
 
 /* options  receives a copy of `given`, complete */
 hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *given);
 
-/* Allocates a state of `bytes` bytes, zeroed except for `env`. NULL with an error. `given` may be NULL. */
-void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err);
+/* Allocates a state of `bytes` bytes, zeroed except for `env`. NULL with an error. */
+void *hs__hook_new(size_t bytes, hs_error *err);
+
+/* Sets the environment whose memory the hooks get that this thread makes from now on. NULL: malloc. Borrowed. Returns the
+ * earlier one. A training session makes its hooks with the memory of its backend; tests let it fail. */
+const hs_env *hs__set_hook_memory(const hs_env *env);
 /* Frees the state. It is the destroy of a hook that owns no other memory. */
 void hs__hook_free(void *self);
 

@@ -478,5 +478,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
 {
-    return HS__HOOK_MAKE(&ops, watchdog, hs_watchdog_options, NULL, fill, given);
+    return HS__HOOK_MAKE(&ops, watchdog, hs_watchdog_options, end_floor_secs, NULL, fill, given);
 }

@@ -21,7 +21,7 @@ static const char *path_of(const stage *s)
 static void open_control(stage *s, double *knob)
 {
     hs_knob knobs[] = {{.name = "lr", .value = knob, .min = 0, .max = 1}, {.name = NULL}};
-    stage_open(s, hs_control(.path = path_of(s), .knobs = knobs, .poll_secs = 1e-9, .env = &s->t.env));
+    stage_open(s, hs_control(.path = path_of(s), .knobs = knobs, .poll_secs = 1e-9));
 }
 
 static void look(stage *s)

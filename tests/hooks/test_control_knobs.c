@@ -41,7 +41,7 @@ static hs_hook make_hook(program *p, size_t n, const char *summary_dir)
     };
     knobs[n].name = NULL;
     return hs_control(.path = test_path(p->s->directory, "control"), .knobs = knobs, .poll_secs = 0.5,
-                      .summary_dir = summary_dir, .env = &p->s->t.env);
+                      .summary_dir = summary_dir);
 }
 
 static hs_code try_begin(program *p, stage *s, size_t n_knobs, const char *summary_dir)
@@ -50,7 +50,7 @@ static hs_code try_begin(program *p, stage *s, size_t n_knobs, const char *summa
     model_set(&p->m, 0);
     model_build(&p->m, &s->t.env);
     hs_hook hooks[] = {make_hook(p, n_knobs, summary_dir),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .env = &s->t.env),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1),
                        {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
     p->m.session = hs_session_open(hs_graph_backend(p->m.graph), &options, &p->m.err);
@@ -295,7 +295,7 @@ static hs_code each_scenario(test_env *t, void *user)
     p = (program){.s = s, .lr = 0.5};
     const hs_knob knob = {.name = "lr", .value = &p.lr};
     const char *path = test_path(s->directory, "control");
-    hs_hook hook = hs_control(.path = path, .knobs = HS_KNOBS(knob), .summary_dir = s->directory, .env = &t->env);
+    hs_hook hook = hs_control(.path = path, .knobs = HS_KNOBS(knob), .summary_dir = s->directory);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     test_write_file(path, "set lr=2\nstop\n", 14);
     chmod(path, 0600);

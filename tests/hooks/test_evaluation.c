@@ -441,7 +441,7 @@ static hs_code each_scenario(test_env *t, void *user)
         return HS_RESOURCE_EXHAUSTED;
     hs_code code = hs_script_op(script, "batch");
     hs_hook hook = hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .n_batches = 2, .reset_ops = HS_NAMES("batch"),
-                                 .metrics = HS_NAMES("global_step"), .env = &t->env);
+                                 .metrics = HS_NAMES("global_step"));
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (!code)

@@ -148,8 +148,8 @@ static hs_code dump_a_step(test_env *t, void *user)
     hs_error err = {0};
     test_tolerate(t, "step 1: cannot dump the watched tensors: ");
     poisoned_build(&p, &t->env);
-    hs_hook hook = hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_STOP, .dump_dir = where->directory,
-                                   .env = &t->env);
+    hs_hook hook =
+        hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_STOP, .dump_dir = where->directory);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_graph_backend(p.graph), &options, &err);
     if (session)

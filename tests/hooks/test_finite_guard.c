@@ -9,7 +9,7 @@ static const float fine = 1, bad = NAN;
 static hs_code run_on_value(stage *s, const hs_tensor *value)
 {
     hs_script_constant(s->script, "loss", value);
-    stage_open(s, hs_finite_guard(.gradients = HS_NAMES("loss"), .env = &s->t.env));
+    stage_open(s, hs_finite_guard(.gradients = HS_NAMES("loss")));
     hs_code code = stage_run_once(s, "train");
     hs_session_close(s->session, NULL);
     s->session = NULL;

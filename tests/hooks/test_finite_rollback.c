@@ -490,7 +490,7 @@ static hs_code train_over_a_bad_batch(test_env *t, void *user)
     (void)user;
     test_tolerate_harmless(t); /* the copy grows instead */
     poisoned_build(&p, &t->env);
-    hs_hook hook = GUARD(.skip_op = "draw", .learning_rate = "rate", .env = &t->env);
+    hs_hook hook = GUARD(.skip_op = "draw", .learning_rate = "rate");
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_graph_backend(p.graph), &options, &err);
     for (int i = 0; i < 4 && session && !hs_session_run(session, "train", &err); i++)

@@ -181,7 +181,7 @@ static hs_code wait_once(test_env *t, void *user)
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_script_set_step(script, 10);
-    hs_hook hook = hs_global_step_waiter(.wait_until_step = 10, .env = &t->env);
+    hs_hook hook = hs_global_step_waiter(.wait_until_step = 10);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (session)

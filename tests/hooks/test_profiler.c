@@ -329,7 +329,7 @@ static hs_code profile_twice(test_env *t, void *user)
         hs_script_free(script);
         return HS_RESOURCE_EXHAUSTED;
     }
-    hs_hook hook = hs_profiler(.every_n_steps = 1, .trace_dir = s->directory, .env = &t->env);
+    hs_hook hook = hs_profiler(.every_n_steps = 1, .trace_dir = s->directory);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 3 && session && !err.code; i++)

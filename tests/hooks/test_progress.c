@@ -450,7 +450,7 @@ static hs_code show_twice(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    hs_hook hook = hs_progress(.descriptor = o->to, .every_n_steps = 1, .tensors = HS_NAMES("global_step"), .env = &t->env);
+    hs_hook hook = hs_progress(.descriptor = o->to, .every_n_steps = 1, .tensors = HS_NAMES("global_step"));
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/state.h"
+#include "hooks/make.h"
 #include "hooks/poisoned.h"
 #include "session/own.h"
 #include "summary/events.h"
@@ -583,8 +584,10 @@ static void begin_reports_exhausted_memory(void **state)
         test_env poor;
         test_env_init(&poor);
         poor.fail_alloc_at = k;
-        stage_refuses(s, hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({3, 2}), .env = &poor.env),
-                      HS_RESOURCE_EXHAUSTED, "hook 'schedule', begin");
+        const hs_env *memory = hs__set_hook_memory(&poor.env);
+        hs_hook hook = hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({3, 2}));
+        hs__set_hook_memory(memory);
+        stage_refuses(s, hook, HS_RESOURCE_EXHAUSTED, "hook 'schedule', begin");
         assert_int_equal(poor.live, 0);
     }
 }

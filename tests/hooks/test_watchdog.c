@@ -741,7 +741,7 @@ static hs_code scenario(test_env *t, void *user)
     if (!graph)
         return HS_RESOURCE_EXHAUSTED;
     hs_graph_global_step(graph, NULL, &r.step);
-    hs_hook hook = hs_watchdog(.heartbeat = test_path(s.directory, "beat"), .env = &t->env);
+    hs_hook hook = hs_watchdog(.heartbeat = test_path(s.directory, "beat"));
     hs_code code = HS_OK;
     for (int i = 0; !code && i < 2; i++) {
         const hs_hook held = hs_hook_hold(hook);

@@ -81,7 +81,6 @@ typedef struct hs_control_options {
     const hs_knob *knobs;    /* HS_KNOBS(...). NULL: none */
     double poll_secs;        /* seconds between reads. 0: 1. Negative: HS_INVALID_ARGUMENT */
     const char *summary_dir; /* directory of the session's event file for changes. NULL: none */
-    const hs_env *env;
 } hs_control_options;
 
 HS_API hs_hook hs_control_hook(const hs_control_options *options);

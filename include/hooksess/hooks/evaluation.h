@@ -57,7 +57,6 @@ typedef struct hs_evaluation_options {
     /* A hook of hs_moving_average in the same session: the evaluation uses its averages in place of the variables. The
      * struct is copied. NULL: the variables are evaluated */
     const hs_hook *moving_average;
-    const hs_env *env;
 } hs_evaluation_options;
 
 HS_API hs_hook hs_evaluation_hook(const hs_evaluation_options *options);

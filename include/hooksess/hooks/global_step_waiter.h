@@ -22,7 +22,6 @@ typedef struct hs_global_step_waiter_options {
     size_t size;
     int64_t wait_until_step; /* 0: does not wait */
     double poll_secs;        /* seconds between reads of the step. 0: 0.5 */
-    const hs_env *env;
 } hs_global_step_waiter_options;
 
 HS_API hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *options);

@@ -35,7 +35,6 @@ typedef struct hs_profiler_options {
      * do not call the hook */
     bool every_rank;
     unsigned char reserved[6];
-    const hs_env *env;
 } hs_profiler_options;
 
 HS_API hs_hook hs_profiler_hook(const hs_profiler_options *options);

@@ -39,7 +39,6 @@ typedef struct hs_progress_options {
     int64_t descriptor;        /* an open file descriptor. The caller closes it after the session. 0: 2, stderr */
     bool plain;                /* whole lines on a terminal too */
     unsigned char reserved[7];
-    const hs_env *env;
 } hs_progress_options;
 
 /* The graph needs a global step. */

@@ -44,7 +44,6 @@ typedef struct hs_step_counter_options {
      * do not call the hook */
     bool every_rank;
     unsigned char reserved[7];
-    const hs_env *env;
 } hs_step_counter_options;
 
 /* The graph needs a global step. */

@@ -40,7 +40,6 @@ typedef struct hs_summary_saver_options {
      * do not call the hook */
     bool every_rank;
     unsigned char reserved[7];
-    const hs_env *env;
 } hs_summary_saver_options;
 
 /* The graph needs a global step. */

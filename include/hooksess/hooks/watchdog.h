@@ -55,7 +55,6 @@ typedef struct hs_watchdog_options {
     double heartbeat_secs; /* seconds between two heartbeats. 0: 10 */
     /* Floors of single phases (hs_phase). 0: floor_secs, for init 3 * floor_secs. HS_NEVER: not watched */
     double init_floor_secs, data_floor_secs, step_floor_secs, eval_floor_secs, save_floor_secs, end_floor_secs;
-    const hs_env *env;
 } hs_watchdog_options;
 
 /* `begin` also fails if a thread cannot be started. */
