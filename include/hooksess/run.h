@@ -30,6 +30,7 @@ HS_BEGIN_DECLS
  *
  * init.h says how long macros' results live. A tree that is made at run time consists of the program's own variables:
  *
+ *     char name[32] = "loss:0";
  *     hs_fetch loss = {.kind = HS_FETCH_LEAF, .name = name};
  *     hs_fetch_entry entries[] = {{"loss", &loss}, {NULL, NULL}};
  *     hs_fetch metrics = {.kind = HS_FETCH_DICT, .entries = entries};
