@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Appending to a growing buffer: bytes, text, varints and little-endian numbers, all through hs__buffer_room. */
 #include "base/buffer.h"
 
 #include "base/c_locale.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The checksum by ISA-L, or by our own code where ISA-L is not available. */
 #include "base/crc32c.h"
 
 #ifdef HOOKSESS_ISAL

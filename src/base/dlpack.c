@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors as DLPack's, and back: views in both directions, which copy nothing. */
 #include <hooksess/dlpack.h>
 
 #include "base/tensor.h"
@@ -122,12 +123,12 @@ static void delete_owned(struct DLManagedTensorVersioned *managed)
 struct DLManagedTensorVersioned *hs_tensor_to_dlpack(const hs_tensor *view, const hs_env *env, void (*release)(void *user),
                                                      void *user, hs_error *err)
 {
-    hs_env taken;
+    hs_env copied;
     if (!view) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_to_dlpack: view is NULL");
         return NULL;
     }
-    if (hs_tensor_check(view, err) || hs__env_copy(&taken, env, err))
+    if (hs_tensor_check(view, err) || hs__env_copy(&copied, env, err))
         return NULL;
     size_t i = 0, n = sizeof types / sizeof *types;
     while (i < n && types[i].dtype != view->dtype)
@@ -136,13 +137,13 @@ struct DLManagedTensorVersioned *hs_tensor_to_dlpack(const hs_tensor *view, cons
         hs_error_set(err, HS_INVALID_ARGUMENT, "DLPack does not support type %s", hs_dtype_name(view->dtype));
         return NULL;
     }
-    owned *made = hs__alloc(&taken, 1, sizeof *made);
+    owned *made = hs__alloc(&copied, 1, sizeof *made);
     if (!made) {
         hs__no_memory(err, sizeof *made, "a DLPack tensor");
         return NULL;
     }
     memcpy(made->shape, view->dims, sizeof made->shape);
-    made->env = taken;
+    made->env = copied;
     made->release = release;
     made->user = user;
     made->managed = (struct DLManagedTensorVersioned){

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The default environment; hs__env_copy, which completes an environment of the program; and what the library calls of one:
+ * memory, clocks and the log. */
 #include "base/env.h"
 
 #include "base/c_locale.h"
@@ -64,8 +66,8 @@ static int64_t system_realtime(void *user)
 static void system_sleep(void *user, int64_t ns)
 {
     (void)user;
-    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-    while (ns > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
+    struct timespec remaining = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    while (ns > 0 && nanosleep(&remaining, &remaining) != 0 && errno == EINTR)
         continue;
 }
 
@@ -290,32 +292,29 @@ void hs_env_sleep_ns(const hs_env *env, int64_t ns)
 
 enum { LINE = 2048 }; /* longer lines are allocated */
 
-static void write_line(const hs_env *env, hs_log_level level, const char *text, bool is_cut)
-{
-    const hs_logger *logger = env && env->logger.write ? &env->logger : &hs_env_default()->logger;
-    char line[LINE];
-    size_t length = hs__one_line(line, sizeof line, text, is_cut);
-    char *whole = length < sizeof line || is_cut ? NULL : hs_env_alloc(env, length + 1);
-    if (whole)
-        hs__one_line(whole, length + 1, text, false);
-    logger->write(logger->user, level, whole ? whole : line);
-    hs_env_free(env, whole);
-}
-
 void hs_log(const hs_env *env, hs_log_level level, const char *format, ...)
 {
-    char text[LINE] = "", *whole = NULL;
+    const hs_logger *logger = env && env->logger.write ? &env->logger : &hs_env_default()->logger;
+    char text[LINE] = "", line[LINE], *whole_text = NULL, *whole_line = NULL;
     va_list arguments;
     va_start(arguments, format);
     int length = format ? hs__vsnprintf(text, sizeof text, format, arguments) : 0;
     va_end(arguments);
-    if (length >= LINE && (whole = hs_env_alloc(env, (size_t)length + 1))) {
+    if (length < 0)
+        text[0] = '\0';
+    if (length >= LINE && (whole_text = hs_env_alloc(env, (size_t)length + 1))) {
         va_start(arguments, format);
-        hs__vsnprintf(whole, (size_t)length + 1, format, arguments);
+        hs__vsnprintf(whole_text, (size_t)length + 1, format, arguments);
         va_end(arguments);
     }
-    write_line(env, level, whole ? whole : length < 0 ? "" : text, length >= LINE && !whole);
-    hs_env_free(env, whole);
+    const char *message = whole_text ? whole_text : text;
+    bool is_cut = length >= LINE && !whole_text;
+    size_t line_length = hs__one_line(line, sizeof line, message, is_cut);
+    if (line_length >= sizeof line && !is_cut && (whole_line = hs_env_alloc(env, line_length + 1)))
+        hs__one_line(whole_line, line_length + 1, message, false);
+    logger->write(logger->user, level, whole_line ? whole_line : line);
+    hs_env_free(env, whole_line);
+    hs_env_free(env, whole_text);
 }
 
 void hs__report_error(const hs_env *env, const char *what, const hs_error *error, hs_error *err)

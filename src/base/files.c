@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Calls the functions of a file system (hs_file_system_ops), normalizes their errors (hs__file_result), and builds on them:
+ * whole files, replacing, deleting, directories, locks. */
 #include "base/files.h"
 
 #include "base/locks_posix.h"
@@ -172,15 +174,10 @@ bool hs__file_missing(const hs_env *env, const char *path)
     return env->files.ops->stat(env->files.user, path, &found, NULL) == HS_NOT_FOUND;
 }
 
-static bool has_locks(const hs_file_system_ops *ops)
-{
-    return ops->lock && ops->unlock;
-}
-
 hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err)
 {
     const hs_file_system *files = &env->files;
-    if (!has_locks(files->ops))
+    if (!files->ops->lock || !files->ops->unlock)
         return HS_OK; /* locks are optional */
     hs_error error = {0};
     hs_code code = hs__normalize_error(files->ops->lock(files->user, path, lock, &error), path, &error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file system of the operating system. */
+/* The file system of the operating system: the functions of hs__posix_files, one after the other. */
 #ifdef __linux__
 #define _GNU_SOURCE /* sync_file_range, O_DIRECT */
 #endif
@@ -32,13 +32,6 @@ typedef struct {
     char path[];             /* for messages */
 } posix_file;
 
-/* Only files with an end and offsets can be read: not a FIFO, not a device. For a directory, read fails with its own error.
- */
-static bool can_be_read(const struct stat *found)
-{
-    return S_ISREG(found->st_mode) || S_ISDIR(found->st_mode);
-}
-
 /* Removes the file, link or FIFO that has the name of a new file. A link is not followed, as its target may belong to
  * another user. A device stays, and so does a link to one. */
 static hs_code remove_existing(const char *path, hs_error *err)
@@ -51,29 +44,6 @@ static hs_code remove_existing(const char *path, hs_error *err)
     return HS_OK;
 }
 
-static hs_code open_error(const char *path, int mode, hs_error *err)
-{
-    if (errno == ELOOP && mode == HS_OPEN_APPEND)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a symbolic link; give the file itself", path);
-    if (errno == ENXIO && mode == HS_OPEN_APPEND) /* a FIFO without a reader */
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
-    return hs_error_set_errno(err, errno, "%s: cannot open it for %s", path, mode == HS_OPEN_READ ? "reading" : "writing");
-}
-
-static hs_code check_opened(int descriptor, const char *path, int mode, hs_error *err)
-{
-    struct stat found;
-    if (fstat(descriptor, &found) != 0)
-        return hs_error_set_errno(err, errno, "%s", path);
-    if (mode == HS_OPEN_READ ? !can_be_read(&found) : S_ISFIFO(found.st_mode))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
-    if (mode == HS_OPEN_APPEND && S_ISREG(found.st_mode) && found.st_nlink > 1)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: has %llu hard links; give a file with one", path,
-                            (unsigned long long)found.st_nlink);
-    return HS_OK;
-}
-
-/* O_NONBLOCK: opening a FIFO does not wait for its other end. It has no effect on files. */
 static hs_code open_descriptor(const char *path, int mode, int *descriptor, hs_error *err)
 {
     static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW,
@@ -81,12 +51,28 @@ static hs_code open_descriptor(const char *path, int mode, int *descriptor, hs_e
     hs_code code = mode == HS_OPEN_WRITE ? remove_existing(path, err) : HS_OK;
     if (code)
         return code;
-    do
+    do /* O_NONBLOCK: opening a FIFO does not wait for its other end. It has no effect on files. */
         *descriptor = open(path, flags[mode] | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
     while (*descriptor < 0 && errno == EINTR);
+    if (*descriptor < 0 && errno == ELOOP && mode == HS_OPEN_APPEND)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a symbolic link; give the file itself", path);
+    if (*descriptor < 0 && errno == ENXIO && mode == HS_OPEN_APPEND) /* a FIFO without a reader */
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
     if (*descriptor < 0)
-        return open_error(path, mode, err);
-    if ((code = check_opened(*descriptor, path, mode, err)))
+        return hs_error_set_errno(err, errno, "%s: cannot open it for %s", path,
+                                  mode == HS_OPEN_READ ? "reading" : "writing");
+
+    /* Only files with an end and offsets can be read: not a FIFO, not a device. For a directory, read fails with its own
+     * error. */
+    struct stat found;
+    if (fstat(*descriptor, &found) != 0)
+        code = hs_error_set_errno(err, errno, "%s", path);
+    else if (mode == HS_OPEN_READ ? !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode) : S_ISFIFO(found.st_mode))
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
+    else if (mode == HS_OPEN_APPEND && S_ISREG(found.st_mode) && found.st_nlink > 1)
+        code = hs_error_set(err, HS_FAILED_PRECONDITION, "%s: has %llu hard links; give a file with one", path,
+                            (unsigned long long)found.st_nlink);
+    if (code)
         close(*descriptor);
     return code;
 }
@@ -115,7 +101,8 @@ static hs_code posix_open(void *user, const char *path, int mode, void **file, h
 }
 
 /* Large aligned pieces are read and written with O_DIRECT: nothing is copied, the disk starts immediately, and the cache
- * keeps what the program reads in small pieces. If O_DIRECT is not possible, they go through the cache. */
+ * keeps the files that the program reads in small pieces. If O_DIRECT is not possible, large pieces also go through the
+ * cache. */
 static void choose_direct(posix_file *file, const void *memory, size_t bytes, uint64_t offset)
 {
 #ifdef O_DIRECT
@@ -147,9 +134,9 @@ static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data,
     char *to = data;
     *got = 0;
     while (*got < bytes) {
-        size_t left = bytes - *got;
-        choose_direct(file, to + *got, left, offset + *got);
-        ssize_t n = pread(file->descriptor, to + *got, left < PIECE ? left : PIECE, (off_t)(offset + *got));
+        size_t missing = bytes - *got;
+        choose_direct(file, to + *got, missing, offset + *got);
+        ssize_t n = pread(file->descriptor, to + *got, missing < PIECE ? missing : PIECE, (off_t)(offset + *got));
         if (n < 0 && can_repeat(file))
             continue;
         if (n < 0)
@@ -162,20 +149,6 @@ static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data,
     return HS_OK;
 }
 
-/* Starts writeback of the written bytes, so that the disk works while the caller writes more, and the sync is short. Only a
- * hint: the sync reports errors. */
-static void begin_writing_out(posix_file *file)
-{
-    if (file->direct)
-        file->begun = file->written;
-    if (file->written - file->begun < AT_ONCE)
-        return;
-#ifdef __linux__
-    sync_file_range(file->descriptor, (off_t)file->begun, (off_t)(file->written - file->begun), SYNC_FILE_RANGE_WRITE);
-#endif
-    file->begun = file->written;
-}
-
 static hs_code posix_write(void *user, void *handle, const void *data, size_t bytes, hs_error *err)
 {
     (void)user;
@@ -183,10 +156,10 @@ static hs_code posix_write(void *user, void *handle, const void *data, size_t by
     const char *from = data;
     size_t done = 0;
     while (done < bytes) {
-        size_t left = bytes - done;
-        choose_direct(file, from + done, left, file->written);
+        size_t missing = bytes - done;
+        choose_direct(file, from + done, missing, file->written);
         size_t most = file->direct ? PIECE : AT_ONCE;
-        ssize_t n = hs__write(file->descriptor, from + done, left < most ? left : most);
+        ssize_t n = hs__write(file->descriptor, from + done, missing < most ? missing : most);
         if (n < 0 && can_repeat(file))
             continue;
         if (n == 0)
@@ -196,7 +169,17 @@ static hs_code posix_write(void *user, void *handle, const void *data, size_t by
                                       bytes);
         done += (size_t)n;
         file->written += (size_t)n;
-        begin_writing_out(file);
+        /* Start writeback of the written bytes, so that the disk works while the caller writes more, and the sync is short.
+         * Only a hint: the sync reports errors. */
+        if (file->direct)
+            file->begun = file->written;
+        if (file->written - file->begun >= AT_ONCE) {
+#ifdef __linux__
+            sync_file_range(file->descriptor, (off_t)file->begun, (off_t)(file->written - file->begun),
+                            SYNC_FILE_RANGE_WRITE);
+#endif
+            file->begun = file->written;
+        }
     }
     return HS_OK;
 }

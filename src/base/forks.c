@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counts forks with a handler of pthread_atfork. */
 #include "base/forks.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__json_check scans a whole text. All other functions rely on a checked text, and find values in it without memory. */
 #include "base/json_reader.h"
 
 #include "base/c_locale.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Each value begins with begin_value, which writes the comma, the line break and the name before it. */
 #include "base/json_writer.h"
 
 #include "base/text.h"

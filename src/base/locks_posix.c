@@ -3,7 +3,9 @@
  * to the process as a whole, and the kernel releases them when any descriptor of the file is closed. So all holds of a file
  * share one descriptor, and a global table has the files that the process has locked. It is the library's only state that
  * does not belong to an object: it mirrors the kernel's state of the process. Other code in the process may still open and
- * close the file. So users of a lock call hs__posix_lock with it from time to time, which acquires it again. */
+ * close the file. So users of a lock call hs__posix_lock with it from time to time, which acquires it again.
+ *
+ * hs__posix_lock opens the file, or finds it in the table, and locks it (lock_named, acquire). A hold then refers to it. */
 #include "base/locks_posix.h"
 #include "base/redirect_posix.h"
 #include "base/write_posix.h"
@@ -68,26 +70,6 @@ static bool has_one_name(int descriptor)
     return fstat(descriptor, &found) == 0 && found.st_nlink < 2;
 }
 
-static void write_holder(int descriptor)
-{
-    char host[128] = "this host", text[192];
-    if (gethostname(host, sizeof host) == 0)
-        host[sizeof host - 1] = '\0';
-    int length = snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
-    if (!has_one_name(descriptor) || ftruncate(descriptor, 0) != 0 || lseek(descriptor, 0, SEEK_SET) != 0 ||
-        hs__write(descriptor, text, (size_t)length) != length)
-        return; /* the name is for messages only */
-}
-
-static hs_code report_holder(int descriptor, const char *path, hs_error *err)
-{
-    char text[192];
-    ssize_t length = has_one_name(descriptor) ? pread(descriptor, text, sizeof text - 1, 0) : 0;
-    text[length > 0 ? length : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: locked by %s", path, *text ? text : "another process");
-}
-
 static int set_lock(int descriptor, short type)
 {
     struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
@@ -98,22 +80,22 @@ static int set_lock(int descriptor, short type)
     return result;
 }
 
-static hs_code report_refusal(int descriptor, const char *path, hs_error *err)
-{
-    if (errno == EACCES || errno == EAGAIN)
-        return report_holder(descriptor, path, err);
-    if (errno == EINVAL || errno == ENOLCK || errno == ENOSYS || errno == ENOTSUP)
-        return hs_error_set_errno(err, ENOTSUP, "%s: the file system does not support locks", path);
-    return hs_error_set_errno(err, errno, "%s: cannot lock it", path);
-}
-
-/* Acquires the lock, or confirms that the process has it. */
+/* Acquires the lock, or confirms that the process has it. Writes the name of the process to the file, for messages. */
 static hs_code acquire(locked_file *file, const char *path, hs_error *err)
 {
-    pid_t process = getpid();
-    if (set_lock(file->descriptor, F_WRLCK) != 0) {
+    const int descriptor = file->descriptor;
+    const pid_t process = getpid();
+    char text[192], host[128] = "this host";
+    if (set_lock(descriptor, F_WRLCK) != 0) {
         file->is_named = false;
-        return report_refusal(file->descriptor, path, err);
+        if (errno == EINVAL || errno == ENOLCK || errno == ENOSYS || errno == ENOTSUP)
+            return hs_error_set_errno(err, ENOTSUP, "%s: the file system does not support locks", path);
+        if (errno != EACCES && errno != EAGAIN)
+            return hs_error_set_errno(err, errno, "%s: cannot lock it", path);
+        ssize_t length = has_one_name(descriptor) ? pread(descriptor, text, sizeof text - 1, 0) : 0;
+        text[length > 0 ? length : 0] = '\0';
+        text[strcspn(text, "\n")] = '\0';
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: locked by %s", path, *text ? text : "another process");
     }
     if (file->owner != process) {
         file->owner = process;
@@ -121,23 +103,23 @@ static hs_code acquire(locked_file *file, const char *path, hs_error *err)
         file->session = NULL;
         file->is_named = false;
     }
-    if (!file->is_named)
-        write_holder(file->descriptor);
+    if (!file->is_named && has_one_name(descriptor)) {
+        if (gethostname(host, sizeof host) == 0)
+            host[sizeof host - 1] = '\0';
+        int length = snprintf(text, sizeof text, "process %ld on %s\n", (long)process, host);
+        if (ftruncate(descriptor, 0) == 0 && lseek(descriptor, 0, SEEK_SET) == 0)
+            hs__write(descriptor, text, (size_t)length);
+    }
     file->is_named = true;
     return HS_OK;
 }
 
 /* The table. Its mutex is held. */
 
-static bool is_at(const locked_file *file, const struct stat *found)
-{
-    return file->device == found->st_dev && file->inode == found->st_ino;
-}
-
 static locked_file *find(const struct stat *found)
 {
     locked_file *file = files;
-    while (file && !is_at(file, found))
+    while (file && (file->device != found->st_dev || file->inode != found->st_ino))
         file = file->next;
     return file;
 }
@@ -258,18 +240,12 @@ static bool claim(posix_hold *hold, const void *session)
     return true;
 }
 
-static void end_claim(posix_hold *hold)
+static void release(posix_hold *hold)
 {
     locked_file *file = hold->file;
     if (hold->session && hold->owner == file->owner && --file->claims == 0)
         file->session = NULL;
     hold->session = NULL;
-}
-
-static void release(posix_hold *hold)
-{
-    locked_file *file = hold->file;
-    end_claim(hold);
     file->holds--;
     if (hold->owner == file->owner && --file->owned == 0 && file->owner == getpid()) {
         set_lock(file->descriptor, F_UNLCK);

@@ -2,6 +2,7 @@
 #ifdef __linux__
 #define _GNU_SOURCE /* getrandom */
 #endif
+/* Two hashes, FNV-1a and SipHash-1-3; and a hash table with open addressing, whose `probe` finds the slot of a name. */
 #include "base/map.h"
 
 #include <string.h>
@@ -122,18 +123,14 @@ void hs__map_free(hs__map *map)
     hs__map_init(map, map->env);
 }
 
-static bool is_called(const struct hs__map_slot *slot, uint64_t hash, const char *name, size_t length)
-{
-    return slot->hash == hash && strncmp(slot->name, name, length) == 0 && !slot->name[length];
-}
-
 /* Finds the slot of a name, or the empty slot for it. The table is never full. */
 static struct hs__map_slot *probe(const hs__map *map, uint64_t hash, const char *name, size_t length)
 {
-    size_t at = (size_t)hash & (map->capacity - 1);
-    while (map->slots[at].name && !is_called(&map->slots[at], hash, name, length))
-        at = (at + 1) & (map->capacity - 1);
-    return &map->slots[at];
+    for (size_t at = (size_t)hash;; at++) {
+        struct hs__map_slot *slot = &map->slots[at & (map->capacity - 1)];
+        if (!slot->name || (slot->hash == hash && strncmp(slot->name, name, length) == 0 && !slot->name[length]))
+            return slot;
+    }
 }
 
 size_t hs__map_find_bytes(const hs__map *map, const char *name, size_t length)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Each thread runs `work`, which takes the number of the next part until all are done or one has failed. */
 #include "base/parallel.h"
 
 #include "base/thread.h"

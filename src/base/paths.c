@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Paths are split at the last slash. Slashes at the end of a directory do not count. */
 #include "base/paths.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* protobuf-c with the memory of an hs_env: unpacking, which rejects deeply nested messages and repeated ones first
+ * (is_plain), and packing into a buffer. */
 #include "base/proto.h"
 
 static void *proto_alloc(void *data, size_t bytes)

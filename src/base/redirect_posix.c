@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A list of redirections, the newest first; hs__redirected applies the first one that matches. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "base/redirect_posix.h"
 

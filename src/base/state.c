@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The streams with which a state provider saves and loads, and the check of a provider. */
 #include "base/state.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Codes, and errors: setting one (all through hs_error_vset), a prefix, copying one; and hs_struct_take, which copies a
+ * struct of the program. */
 #include "base/error.h"
 
 #include "base/c_locale.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__stream_write fills buffers. A full one goes to the thread (enqueue), which `work` writes; without a thread, the
+ * caller writes it. */
 #include "base/stream.h"
 
 #include "base/thread.h"
@@ -55,39 +57,16 @@ static void start_thread(hs__stream *stream)
     pthread_mutex_destroy(&stream->lock);
 }
 
-/* Enqueues `more` full buffers, and waits until at most `left` of them are unwritten. */
-static hs_code enqueue(hs__stream *stream, size_t more, size_t left, hs_error *err)
+/* Enqueues `more` full buffers, and waits until at most `unwritten` of them remain. */
+static hs_code enqueue(hs__stream *stream, size_t more, size_t unwritten, hs_error *err)
 {
     pthread_mutex_lock(&stream->lock);
     stream->full += more;
     pthread_cond_signal(&stream->changed);
-    while (stream->full > left)
+    while (stream->full > unwritten)
         pthread_cond_wait(&stream->changed, &stream->lock);
     hs_code code = stream->failed ? hs__error_copy(err, &stream->error) : HS_OK;
     pthread_mutex_unlock(&stream->lock);
-    return code;
-}
-
-static hs_code make_buffer(hs__stream *stream, size_t which, hs_error *err)
-{
-    size_t bytes = HS__STREAM_BUFFER + ALIGNMENT;
-    unsigned char *block = stream->blocks[which] = hs__realloc(stream->env, NULL, bytes, 1);
-    if (!block)
-        return hs__no_memory(err, bytes, "a buffer to write from");
-    stream->buffers[which] = block + (ALIGNMENT - (uintptr_t)block % ALIGNMENT) % ALIGNMENT;
-    return HS_OK;
-}
-
-/* Enqueues or writes the full buffer, and begins to fill the next one. */
-static hs_code flush_buffer(hs__stream *stream, hs_error *err)
-{
-    if (!stream->has_thread)
-        start_thread(stream);
-    hs_code code = stream->has_thread
-                       ? enqueue(stream, 1, HS__STREAM_BUFFERS - 1, err)
-                       : hs__file_write(&stream->file, stream->buffers[stream->filling], HS__STREAM_BUFFER, err);
-    stream->filling = (stream->filling + 1) % HS__STREAM_BUFFERS;
-    stream->filled = 0;
     return code;
 }
 
@@ -96,12 +75,27 @@ hs_code hs__stream_write(hs__stream *stream, const void *data, size_t bytes, hs_
     const unsigned char *from = data;
     while (bytes) {
         hs_code code = HS_OK;
-        if (stream->filled == HS__STREAM_BUFFER && (code = flush_buffer(stream, err)))
-            return code;
-        if (!stream->buffers[stream->filling] && (code = make_buffer(stream, stream->filling, err)))
-            return code;
+        unsigned char **buffer = &stream->buffers[stream->filling];
+        if (stream->filled == HS__STREAM_BUFFER) {
+            if (!stream->has_thread)
+                start_thread(stream);
+            code = stream->has_thread ? enqueue(stream, 1, HS__STREAM_BUFFERS - 1, err)
+                                      : hs__file_write(&stream->file, *buffer, HS__STREAM_BUFFER, err);
+            stream->filling = (stream->filling + 1) % HS__STREAM_BUFFERS;
+            stream->filled = 0;
+            if (code)
+                return code;
+            buffer = &stream->buffers[stream->filling];
+        }
+        if (!*buffer) {
+            const size_t size = HS__STREAM_BUFFER + ALIGNMENT;
+            unsigned char *block = stream->blocks[stream->filling] = hs__realloc(stream->env, NULL, size, 1);
+            if (!block)
+                return hs__no_memory(err, size, "a buffer to write from");
+            *buffer = block + (ALIGNMENT - (uintptr_t)block % ALIGNMENT) % ALIGNMENT;
+        }
         size_t room = HS__STREAM_BUFFER - stream->filled, n = bytes < room ? bytes : room;
-        memcpy(stream->buffers[stream->filling] + stream->filled, from, n);
+        memcpy(*buffer + stream->filled, from, n);
         stream->filled += n;
         from += n;
         bytes -= n;
@@ -109,7 +103,7 @@ hs_code hs__stream_write(hs__stream *stream, const void *data, size_t bytes, hs_
     return HS_OK;
 }
 
-static hs_code write_rest(hs__stream *stream, hs_error *err)
+hs_code hs__stream_finish(hs__stream *stream, hs_error *err)
 {
     const unsigned char *rest = stream->buffers[stream->filling];
     size_t whole = stream->filled / ALIGNMENT * ALIGNMENT, odd = stream->filled - whole;
@@ -118,12 +112,6 @@ static hs_code write_rest(hs__stream *stream, hs_error *err)
         code = hs__file_write(&stream->file, rest, whole, err);
     if (!code && odd)
         code = hs__file_write(&stream->file, rest + whole, odd, err);
-    return code;
-}
-
-hs_code hs__stream_finish(hs__stream *stream, hs_error *err)
-{
-    hs_code code = write_rest(stream, err);
     if (!code)
         code = hs__file_sync(&stream->file, err);
     hs_code closed = hs__file_close(&stream->file, code ? NULL : err);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Facts about dtypes and shapes; views of tensors, their check, and their elements as numbers; and the search for NaN and
+ * infinity. */
 #include "base/tensor.h"
 
 #include <math.h>

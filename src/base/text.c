@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Text that may contain any bytes: UTF-8, one line for a log; and numbers as text, independent of the locale. */
 #include "base/text.h"
 
 #include "base/c_locale.h"

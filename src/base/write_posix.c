@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A write with SIGPIPE and SIGXFSZ blocked, and the removal of the signals that it has raised. */
 #include "base/write_posix.h"
 
 #include <errno.h>

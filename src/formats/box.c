@@ -71,13 +71,6 @@ const char *hs__box_text(const hs__box *box, char *text, size_t bytes)
 
 /* Runs. */
 
-static void common(const hs__box *a, const hs__box *b, int32_t i, int64_t *start, int64_t *length)
-{
-    int64_t end_a = a->starts[i] + a->lengths[i], end_b = b->starts[i] + b->lengths[i];
-    *start = a->starts[i] > b->starts[i] ? a->starts[i] : b->starts[i];
-    *length = (end_a < end_b ? end_a : end_b) - *start;
-}
-
 /* From the last dimension to the first: as long as the intersection covers both boxes in all later dimensions, it is
  * contiguous. */
 hs__runs hs__runs_begin(const hs__box *from, const hs__box *to, size_t element)
@@ -86,8 +79,9 @@ hs__runs hs__runs_begin(const hs__box *from, const hs__box *to, size_t element)
     size_t from_step = element, to_step = element;
     bool together = true;
     for (int32_t i = from->rank; i-- > 0;) {
-        int64_t start, length;
-        common(from, to, i, &start, &length);
+        int64_t from_end = from->starts[i] + from->lengths[i], to_end = to->starts[i] + to->lengths[i];
+        int64_t start = from->starts[i] > to->starts[i] ? from->starts[i] : to->starts[i];
+        int64_t length = (from_end < to_end ? from_end : to_end) - start;
         if (length <= 0)
             return (hs__runs){.remaining = 0};
         runs.from += (size_t)(start - from->starts[i]) * from_step;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Threads add bytes. The thread that finds the next line due logs it. */
 #include "formats/read_progress.h"
 
 #include "base/text.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__safetensors_reader_open reads and checks the whole header (read_header). Later calls read parts of tensors. */
 #include "formats/safetensors.h"
 
 #include <string.h>

@@ -248,14 +248,6 @@ static void register_rank(connector *c, int fd, const hs__hello *hello)
     answer(c, fd, HS__HELLO_WAIT, hello->rank, "");
 }
 
-/* Reports to a rank that rank 0 has failed. */
-static void report_failure(connector *c, int fd, const hs__hello *hello)
-{
-    send_failure(c, &fd, hello->rank, &c->failure);
-    c->n_done += !c->peers[hello->rank].done;
-    c->peers[hello->rank].done = true;
-}
-
 static void connect_child(connector *c, int fd, const hs__hello *hello)
 {
     hs__tcp_edge *child = find_child(c, hello->rank);
@@ -288,7 +280,9 @@ static void handle_hello(connector *c, int fd, const unsigned char bytes[HS__HEL
                  (int)c->rank_count);
         refuse(c, fd, &hello, text);
     } else if (to_rank_0 && failed) {
-        report_failure(c, fd, &hello);
+        send_failure(c, &fd, hello.rank, &c->failure);
+        c->n_done += !c->peers[hello.rank].done;
+        c->peers[hello.rank].done = true;
     } else if (to_rank_0 && hello.kind == HS__HELLO_REGISTER && !c->answered) {
         register_rank(c, fd, &hello);
     } else if (hello.kind == HS__HELLO_CONTROL || hello.kind == HS__HELLO_DATA) {

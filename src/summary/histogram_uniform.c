@@ -13,9 +13,7 @@ enum { BUCKETS = 30, MOST_BUCKETS = 1 << 20, ROW = 3 };
 typedef struct {
     const hs_tensor *tensor;
     size_t elements, buckets;
-    double min, max, scale, width; /* scale: 0.5 if max - min overflows, otherwise 1 */
-    uint64_t n;                    /* finite elements */
-    double *rows;                  /* a row per bucket: left edge, right edge, count */
+    double *rows; /* a row per bucket: left edge, right edge, count */
 } uniform;
 
 /* Reads the next elements, and keeps the finite ones. */
@@ -27,59 +25,44 @@ static size_t read_part(const uniform *u, size_t first, double *values)
     return hs__keep_finite_doubles(values, n, &nan, &infinity);
 }
 
-static void find_range(uniform *u)
+/* Finds the range of the finite elements, and counts those in each bucket. */
+static hs_code make_rows(hs_summary *summary, uniform *u, hs_error *err)
 {
-    double values[HS__NUMBERS];
-    u->min = (double)INFINITY;
-    u->max = -(double)INFINITY;
+    double values[HS__NUMBERS], min = (double)INFINITY, max = -(double)INFINITY;
+    size_t last = u->buckets - 1, bytes = u->buckets * ROW * sizeof(double), finite = 0;
+    hs__buffer_clear(&summary->scratch);
+    u->rows = (double *)(void *)hs__buffer_room(&summary->scratch, bytes);
+    if (!u->rows)
+        return hs__no_memory(err, bytes, "a histogram");
+    memset(u->rows, 0, bytes);
+
     for (size_t first = 0; first < u->elements; first += HS__NUMBERS) {
         size_t n = read_part(u, first, values);
-        u->n += n;
+        finite += n;
         for (size_t i = 0; i < n; i++) {
-            u->min = values[i] < u->min ? values[i] : u->min;
-            u->max = values[i] > u->max ? values[i] : u->max;
+            min = values[i] < min ? values[i] : min;
+            max = values[i] > max ? values[i] : max;
         }
     }
-    u->scale = isfinite(u->max - u->min) ? 1 : 0.5;
-    u->width = (u->max * u->scale - u->min * u->scale) / (double)u->buckets;
-}
+    if (!finite)
+        return HS_OK;
 
-static void put_edges(uniform *u)
-{
+    double scale = isfinite(max - min) ? 1 : 0.5; /* the range may overflow */
+    double width = (max * scale - min * scale) / (double)u->buckets;
     for (size_t i = 0; i <= u->buckets; i++) {
-        double edge = i < u->buckets ? (u->min * u->scale + u->width * (double)i) / u->scale : u->max;
+        double edge = i < u->buckets ? (min * scale + width * (double)i) / scale : max;
         if (i < u->buckets)
             u->rows[i * ROW] = edge;
         if (i)
             u->rows[(i - 1) * ROW + 1] = edge;
     }
-}
 
-static void count(uniform *u)
-{
-    double values[HS__NUMBERS];
-    size_t last = u->buckets - 1;
     for (size_t first = 0; first < u->elements; first += HS__NUMBERS) {
         size_t n = read_part(u, first, values);
         for (size_t i = 0; i < n; i++) {
-            double at = (values[i] * u->scale - u->min * u->scale) / u->width;
+            double at = (values[i] * scale - min * scale) / width;
             u->rows[(at < (double)last ? (size_t)at : last) * ROW + 2]++; /* if the width is 0, the last */
         }
-    }
-}
-
-static hs_code make_rows(hs_summary *summary, uniform *u, hs_error *err)
-{
-    hs__buffer_clear(&summary->scratch);
-    size_t bytes = u->buckets * ROW * sizeof(double);
-    u->rows = (double *)(void *)hs__buffer_room(&summary->scratch, bytes);
-    if (!u->rows)
-        return hs__no_memory(err, bytes, "a histogram");
-    memset(u->rows, 0, bytes);
-    find_range(u);
-    if (u->n) {
-        put_edges(u);
-        count(u);
     }
     return HS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Image summaries, encoded as PNG. */
+/* Image summaries, encoded as PNG. Images that are not uint8 are scaled first (scale_image). */
 #include <hooksess/summary_values.h>
 
 #include "formats/png.h"
@@ -34,36 +34,13 @@ static bool pixel_is_finite(const double *pixel, size_t channels)
     return true;
 }
 
-/* The number of whole pixels in a piece. */
-static size_t pixels_at_once(size_t channels)
-{
-    return HS__NUMBERS / channels;
-}
-
+/* Reads whole pixels from pixel `first` on, as many as fit in HS__NUMBERS values. Returns their number. */
 static size_t read_pixels(const batch *b, size_t image, size_t first, double *values)
 {
     size_t pixels = b->one.width * b->one.height, c = b->one.channels, n = pixels - first;
-    n = n < pixels_at_once(c) ? n : pixels_at_once(c);
+    n = n < HS__NUMBERS / c ? n : HS__NUMBERS / c;
     hs__numbers(b->tensor, (image * pixels + first) * c, n * c, values);
     return n;
-}
-
-/* Computes the range in floats for all dtypes, as TensorFlow does. */
-static void find_range(const batch *b, size_t image, float *min, float *max)
-{
-    double values[HS__NUMBERS];
-    size_t c = b->one.channels, pixels = b->one.width * b->one.height;
-    *min = INFINITY;
-    *max = -INFINITY;
-    for (size_t first = 0, n; first < pixels; first += n) {
-        n = read_pixels(b, image, first, values);
-        for (size_t i = 0; i < n * c; i++)
-            if (pixel_is_finite(values + i / c * c, c)) {
-                float value = (float)values[i];
-                *min = value < *min ? value : *min;
-                *max = value > *max ? value : *max;
-            }
-    }
 }
 
 /* Rounds to the precision of a half, but not to its range: smaller numbers do not change a pixel, and where TensorFlow has
@@ -83,22 +60,6 @@ static float scale_to(float target, float greatest)
     return greatest < 1e-6F ? 0 : target / greatest;
 }
 
-static scaling choose_scaling(const batch *b, size_t image)
-{
-    float min, max;
-    scaling s = {.dtype = b->tensor->dtype};
-    find_range(b, image, &min, &max);
-    if (min < 0) {
-        s.scale = scale_to(127, fmaxf(fabsf(min), fabsf(max)));
-        s.offset = 128;
-    } else {
-        s.scale = scale_to(255, max);
-    }
-    if (s.dtype == HS_HALF)
-        s.scale = round_to_half(s.scale);
-    return s;
-}
-
 static unsigned char scaled(const scaling *s, double value)
 {
     double to;
@@ -116,7 +77,29 @@ static void scale_image(const batch *b, size_t image, unsigned char *to)
     static const unsigned char not_finite[MOST_CHANNELS] = {255, 0, 0, 255};
     double values[HS__NUMBERS];
     size_t c = b->one.channels, pixels = b->one.width * b->one.height;
-    scaling s = choose_scaling(b, image);
+
+    /* The range of finite pixels, in floats for all dtypes, as TensorFlow computes it. */
+    float min = INFINITY, max = -INFINITY;
+    for (size_t first = 0, n; first < pixels; first += n) {
+        n = read_pixels(b, image, first, values);
+        for (size_t i = 0; i < n * c; i++)
+            if (pixel_is_finite(values + i / c * c, c)) {
+                float value = (float)values[i];
+                min = value < min ? value : min;
+                max = value > max ? value : max;
+            }
+    }
+
+    scaling s = {.dtype = b->tensor->dtype};
+    if (min < 0) {
+        s.scale = scale_to(127, fmaxf(fabsf(min), fabsf(max)));
+        s.offset = 128;
+    } else {
+        s.scale = scale_to(255, max);
+    }
+    if (s.dtype == HS_HALF)
+        s.scale = round_to_half(s.scale);
+
     for (size_t first = 0, n; first < pixels; first += n) {
         n = read_pixels(b, image, first, values);
         for (size_t i = 0; i < n * c; i++)

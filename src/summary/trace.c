@@ -80,15 +80,6 @@ static int64_t clamp(int64_t ns)
 
 /* Hooks. */
 
-/* The index of the first span of the same hook. */
-static size_t first_of(const hs__hook_span *spans, size_t i)
-{
-    size_t first = 0;
-    while (strcmp(spans[first].hook, spans[i].hook) != 0)
-        first++;
-    return first;
-}
-
 static void put_span(hs__trace *trace, const hs__hook_span *span, size_t tid, int64_t to_realtime_ns)
 {
     if (trace->full) {
@@ -110,7 +101,9 @@ void hs__trace_spans(hs__trace *trace, const hs__hook_span *spans, size_t n, int
     if (n)
         put_name(trace, HOOKS_PID, -1, "hooks");
     for (size_t i = 0; i < n; i++) {
-        size_t tid = first_of(spans, i);
+        size_t tid = 0; /* the index of the first span of the same hook */
+        while (strcmp(spans[tid].hook, spans[i].hook) != 0)
+            tid++;
         if (tid == i)
             put_name(trace, HOOKS_PID, (int64_t)tid, spans[i].hook);
         put_span(trace, &spans[i], tid, to_realtime_ns);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parts that all kinds of values have: their checks, head, metadata and tensor; and batches of values (hs__put_batch). */
 #include "summary/value.h"
 
 #include "base/proto.h"

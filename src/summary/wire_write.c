@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Fields in protobuf's wire format. A message inside is appended first; hs__end_field then inserts its length. */
 #include "summary/wire_write.h"
 
 #include "base/proto.h"

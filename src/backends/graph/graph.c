@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, frees and searches a graph, and adds nodes, state and items of collections. */
+/* Creates, frees and searches a graph, and adds nodes, state and items of collections. A public function that adds
+ * something checks that the graph is open, adds it, and records the error in the graph. */
 #include "backends/graph/graph.h"
 
 #include "backends/graph/queue.h"
@@ -10,14 +11,14 @@
 
 hs_graph *hs_graph_new(const hs_env *env)
 {
-    hs_env taken;
+    hs_env copied;
     hs_error error = {0};
-    if (hs__env_copy(&taken, env, &error))
-        taken = *hs_env_default(); /* opening a session reports the error */
-    hs_graph *graph = hs__alloc(&taken, 1, sizeof *graph);
+    if (hs__env_copy(&copied, env, &error))
+        copied = *hs_env_default(); /* opening a session reports the error */
+    hs_graph *graph = hs__alloc(&copied, 1, sizeof *graph);
     if (!graph)
         return NULL;
-    graph->env = taken;
+    graph->env = copied;
     graph->error = error;
     hs__map_init(&graph->names, &graph->env);
     hs__buffer_init(&graph->graph_def, &graph->env);
@@ -47,22 +48,6 @@ static void graph_free_state(const hs_env *env, const hs__graph_state *state)
     hs__free(env, state->owned);
 }
 
-static void free_collections(hs_graph *graph)
-{
-    hs_env env = graph->env;
-    for (size_t i = graph->n_collected; i-- > 0;) {
-        const hs__collected *item = &graph->collected[i];
-        if (item->release)
-            item->release((void *)item->item);
-        if (item->is_copy)
-            hs__free(&env, (void *)item->item);
-        hs__free(&env, item->key);
-    }
-    hs__free(&env, graph->collected);
-    graph->collected = NULL;
-    graph->n_collected = graph->collected_capacity = 0;
-}
-
 void hs__queue_def_free(hs__queue_def *def)
 {
     const hs_env *env = &def->graph->env;
@@ -84,20 +69,6 @@ static void free_memory(const hs_env *env, hs__graph_memory *memory)
     hs__free(env, memory);
 }
 
-static hs__graph_memory *add_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err)
-{
-    const hs_env *env = &graph->env;
-    hs__graph_memory *memory = hs__alloc(env, 1, sizeof *memory);
-    if (!memory || !(memory->name = hs__strdup(env, name)) || !(memory->data = hs__alloc(env, 1, bytes))) {
-        free_memory(env, memory);
-        hs__no_memory(err, bytes, "memory of the graph");
-        return NULL;
-    }
-    memory->bytes = bytes;
-    memory->next = graph->memory;
-    return graph->memory = memory;
-}
-
 void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err)
 {
     hs_error_clear(err);
@@ -115,9 +86,18 @@ void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error 
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_memory: '%s' has %zu bytes, not %zu", name, found->bytes, bytes);
         return NULL;
     }
-    if (!found)
-        found = add_memory(graph, name, bytes, err);
-    return found ? found->data : NULL;
+    if (found)
+        return found->data;
+    hs__graph_memory *added = hs__alloc(&graph->env, 1, sizeof *added);
+    if (!added || !(added->name = hs__strdup(&graph->env, name)) || !(added->data = hs__alloc(&graph->env, 1, bytes))) {
+        free_memory(&graph->env, added);
+        hs__no_memory(err, bytes, "memory of the graph");
+        return NULL;
+    }
+    added->bytes = bytes;
+    added->next = graph->memory;
+    graph->memory = added;
+    return added->data;
 }
 
 void hs__graph_release(hs_graph *graph)
@@ -149,7 +129,18 @@ void hs_graph_free(hs_graph *graph)
 {
     if (!graph)
         return;
-    free_collections(graph);
+    hs_env env = graph->env;
+    for (size_t i = graph->n_collected; i-- > 0;) {
+        const hs__collected *item = &graph->collected[i];
+        if (item->release)
+            item->release((void *)item->item);
+        if (item->is_copy)
+            hs__free(&env, (void *)item->item);
+        hs__free(&env, item->key);
+    }
+    hs__free(&env, graph->collected);
+    graph->collected = NULL;
+    graph->n_collected = graph->collected_capacity = 0;
     hs__graph_release(graph);
 }
 
@@ -265,11 +256,6 @@ static hs__graph_node *new_node(const hs_graph *graph, hs__node_kind kind, hs_er
     return node;
 }
 
-static bool is_step(const char *name, int64_t dtype, const hs_shape *shape, const hs_memory *memory)
-{
-    return strcmp(name, "global_step") == 0 && dtype == HS_INT64 && shape->rank == 0 && !memory;
-}
-
 static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool needs_data, hs_error *err)
 {
     hs_variable_def def;
@@ -297,7 +283,8 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool 
         return code;
     node->def.name = node->name;
     graph->program_memory |= def.data || node->moves;
-    if (!graph->global_step && !node->moves && is_step(def.name, def.dtype, &def.shape, def.memory))
+    bool is_step = strcmp(def.name, "global_step") == 0 && def.dtype == HS_INT64 && def.shape.rank == 0 && !def.memory;
+    if (is_step && !graph->global_step && !node->moves)
         graph->global_step = node;
     return HS_OK;
 }

@@ -52,27 +52,32 @@ static hs_code run_merge(void *self, hs_op *op, hs_error *err)
     return hs_op_set_output(op, 0, &value, err);
 }
 
-/* Sets `names` to the summaries, without duplicates. Returns their number. */
-static size_t list_summaries(const hs_graph *graph, const char **names)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < graph->n_collected; i++) {
-        const char *name = graph->collected[i].item;
-        bool known = strcmp(graph->collected[i].key, HS_SUMMARIES) != 0;
-        for (size_t k = 0; !known && k < n; k++)
-            known = strcmp(names[k], name) == 0;
-        if (!known)
-            names[n++] = name;
-    }
-    return n;
-}
-
-static hs_code set_inputs(hs_graph *graph, const char **names, size_t n, hs_error *err)
+/* Makes all summaries inputs of the op that merges them, unless the graph is in use. */
+static hs_code update_merge(hs_graph *graph, hs_error *err)
 {
     const hs_env *env = &graph->env;
     hs__graph_node *merge = graph->merge_summaries;
+    if (!merge || !hs__graph_may_change(graph))
+        return HS_OK;
+    const char **names = hs__alloc(env, graph->n_collected + 1, sizeof *names);
+    if (!names)
+        return hs__no_memory(err, graph->n_collected * sizeof *names, "the summaries of a graph");
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_collected; i++) {
+        const char *name = graph->collected[i].item;
+        bool skips = strcmp(graph->collected[i].key, HS_SUMMARIES) != 0;
+        for (size_t k = 0; !skips && k < n; k++)
+            skips = strcmp(names[k], name) == 0;
+        if (!skips)
+            names[n++] = name;
+    }
+    if (n == merge->n_inputs) { /* summaries are never removed */
+        hs__free(env, names);
+        return HS_OK;
+    }
     const char *const *copied = hs__names_copy(env, names);
     hs__edge *inputs = hs__alloc(env, n, sizeof *inputs);
+    hs__free(env, names);
     if (!copied || !inputs) {
         hs__free(env, (void *)copied);
         hs__free(env, inputs);
@@ -84,20 +89,6 @@ static hs_code set_inputs(hs_graph *graph, const char **names, size_t n, hs_erro
     merge->inputs = inputs;
     merge->n_inputs = n;
     return HS_OK;
-}
-
-/* Makes all summaries inputs of the op that merges them, unless the graph is in use. */
-static hs_code update_merge(hs_graph *graph, hs_error *err)
-{
-    if (!graph->merge_summaries || !hs__graph_may_change(graph))
-        return HS_OK;
-    const char **names = hs__alloc(&graph->env, graph->n_collected + 1, sizeof *names);
-    if (!names)
-        return hs__no_memory(err, graph->n_collected * sizeof *names, "the summaries of a graph");
-    size_t n = list_summaries(graph, names);
-    hs_code code = n == graph->merge_summaries->n_inputs ? HS_OK : set_inputs(graph, names, n, err);
-    hs__free(&graph->env, names);
-    return code;
 }
 
 static hs_code make_merge(hs_graph *graph, hs_error *err)

@@ -139,20 +139,6 @@ hs_code hs__element_set(const hs__queue_def *def, hs__element *element, size_t c
     return code;
 }
 
-/* Copies values that the producer set as views to the element's memory. HS_INTERNAL: a value is unset. */
-static hs_code element_copy_views(const hs__queue_def *def, hs__element *element, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < def->element.n_outputs; i++) {
-        hs_tensor value = element->values[i];
-        if (value.rank < 0 || (!value.data && value.bytes))
-            code = hs_error_set(err, HS_INTERNAL, "component %zu of queue '%s' was not set", i, def->name);
-        else if (value.data != element->owned[i] || is_open(&def->element.outputs[i]))
-            code = hs__element_set(def, element, i, &value, err);
-    }
-    return code;
-}
-
 static bool init_locks(hs__queue *queue)
 {
     pthread_condattr_t monotonic;
@@ -520,13 +506,21 @@ static hs_code ensure_position(hs__queue *queue, hs_error *err)
     return HS_OK;
 }
 
-/* Calls `produce` with an op whose outputs are the element's values. */
+/* Calls `produce` with an op whose outputs are the element's values. Copies values that it set as views to the element's
+ * memory. HS_INTERNAL: a value is unset. */
 static hs_code call_producer(const hs__queue_def *def, const hs_op *op, hs__element *element, hs_error *err)
 {
     hs__graph_session inside = {.graph = def->graph, .tensors = element->values, .step = op->session->step};
     hs_op producing = {&inside, &def->element};
     hs_code code = hs__normalize_error(def->produce(def->self, &producing, err), "produce", err);
-    return code ? code : element_copy_views(def, element, err);
+    for (size_t i = 0; !code && i < def->element.n_outputs; i++) {
+        hs_tensor value = element->values[i];
+        if (value.rank < 0 || (!value.data && value.bytes))
+            code = hs_error_set(err, HS_INTERNAL, "component %zu of queue '%s' was not set", i, def->name);
+        else if (value.data != element->owned[i] || is_open(&def->element.outputs[i]))
+            code = hs__element_set(def, element, i, &value, err);
+    }
+    return code;
 }
 
 hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
