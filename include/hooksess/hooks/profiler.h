@@ -16,9 +16,9 @@
  *
  * The trace has a process "hooks" with a thread for each hook, without boundaries after the profiler's. It has a process
  * for each device of the backend, with overlapping ops in separate rows. Work of other threads, such as producers of
- * queues, is not included. Times are microseconds since 1970. Events beyond 64 MiB are dropped;
- * "metadata" has the step and their number, "dropped_events". A file appears
- * complete or not at all. If it cannot be written, the log gets a warning, and training continues.
+ * queues, is not included. Times are microseconds since 1970. Events beyond 64 MiB are dropped. "metadata" has the step and
+ * their number, "dropped_events". A file appears complete or not at all. If it cannot be written, the log gets a warning,
+ * and training continues.
  *
  * Threads: any thread, at any time. */
 

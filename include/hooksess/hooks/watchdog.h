@@ -37,9 +37,9 @@ typedef enum hs_watchdog_action {
 
 typedef struct hs_watchdog_options {
     size_t size;
-    double
-        floor_secs; /* least limit of a phase in seconds; of HS_PHASE_INIT three times this. 0: 600. HS_NEVER: no limit */
-    double factor;  /* see above; at least 1. 0: 10. HS_NEVER: the floors are the limits */
+    /* Least limit of a phase in seconds; three times as much for HS_PHASE_INIT. 0: 600. HS_NEVER: no limit */
+    double floor_secs;
+    double factor;             /* see above; at least 1. 0: 10. HS_NEVER: the floor is the limit */
     hs_watchdog_action action; /* 0: HS_WATCHDOG_WARN */
     int32_t reserved_action;
     /* Path of a file that a second thread of the hook writes again every heartbeat_secs. The last level of its directory is
