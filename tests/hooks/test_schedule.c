@@ -369,7 +369,7 @@ static void train_some(own *o, double *number, int64_t from, int64_t until, doub
     *number = -7;
     own_open(o, &options,
              HS_HOOKS(hs_schedule_hook(&fall),
-                      hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = number}), .poll_secs = 1),
+                      hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = number})),
                       hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1)),
              3);
     for (int64_t step = from; step < until; step++) {
@@ -458,7 +458,7 @@ static void a_rollback_undoes_a_change(poisoned *p, double *rate)
         hs_schedule_hook(&fall),
         poisoned_saver(p, .every_n_steps = 3),
         hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK, .skip_op = "draw"),
-        hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = rate}), .poll_secs = 1),
+        hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = rate})),
     };
     assert_ok(poisoned_open(p, false, hooks, 4), &p->s->err);
     assert_ok(poisoned_run(p, "train", 4), &p->s->err);

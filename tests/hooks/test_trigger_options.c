@@ -103,6 +103,7 @@ static hs_code make_one(test_env *t, void *user)
     const hs_trigger *trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 1));
     const char *const *names = HS_NAMES("global_step");
     const stage *s = ((void **)user)[0];
+    (void)t;
     const hs_hook hooks[] = {
         hs_logging_tensor(.tensors = names, .trigger = trigger),
         hs_evaluation(.metrics = names, .trigger = trigger),
