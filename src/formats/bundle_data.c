@@ -59,6 +59,8 @@ typedef struct {
     const unsigned char *at, *end; /* read but not parsed */
     unsigned char *piece;          /* buffer of HS__BUNDLE_PIECE bytes for the next read */
     uint64_t remaining;            /* bytes to read */
+    hs__bundle_piece_fn on_piece;  /* called with each piece that is read; may be NULL */
+    void *user;
 } cursor;
 
 /* Reads more, unless the next length or checksum is in memory. */
@@ -72,10 +74,10 @@ static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entr
     memmove(c->piece, c->at, kept);
     c->at = c->piece;
     c->end = c->piece + kept + n;
-    hs_code code = hs__file_read(&reader->file, entry->offset + (entry->bytes - c->remaining), c->piece + kept, n,
-                                 reader->file_path, err);
+    uint64_t done = entry->bytes - c->remaining;
+    hs_code code = hs__file_read(&reader->file, entry->offset + done, c->piece + kept, n, reader->file_path, err);
     c->remaining -= n;
-    return code;
+    return code || !c->on_piece ? code : c->on_piece(c->user, (char *)c->piece + kept, (size_t)done, n, err);
 }
 
 /* Reads and verifies the lengths. The cursor is then at the elements' bytes, and *crc is the checksum up to them. */
@@ -148,14 +150,6 @@ static hs_code bundle_read_strings(hs__bundle_reader *reader, const hs__bundle_e
     unsigned char *raw = (unsigned char *)(to + hs_shape_elements(&entry->shape));
     hs_code code = hs__file_read(&reader->file, entry->offset, raw, (size_t)entry->bytes, reader->file_path, err);
     return code ? code : parse(reader, entry, &(cursor){.at = raw, .end = raw + entry->bytes}, to, crc, err);
-}
-
-/* Sets *crc as bundle_read_strings does, but returns no strings. Reads an entry of any size piece by piece into
- * `piece`, which has HS__BUNDLE_PIECE bytes. */
-static hs_code bundle_sum_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, uint32_t *crc,
-                                  hs_error *err)
-{
-    return parse(reader, entry, &(cursor){piece, piece, piece, entry->bytes}, NULL, crc, err);
 }
 
 hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
@@ -347,10 +341,10 @@ hs_code hs__bundle_read_whole(hs__bundle_reader *reader, const hs__bundle_entry 
     return code ? code : hs__bundle_check_crc(reader, entry, crc, err);
 }
 
-static hs_code verify_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, hs_error *err)
+static hs_code verify_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_error *err)
 {
     uint32_t crc;
-    hs_code code = bundle_sum_strings(reader, entry, piece, &crc, err);
+    hs_code code = parse(reader, entry, c, NULL, &crc, err);
     return code ? code : hs__bundle_check_crc(reader, entry, crc, err);
 }
 
@@ -358,27 +352,26 @@ static hs_code verify_strings(hs__bundle_reader *reader, const hs__bundle_entry 
  * checksum in 4 bytes. The entry's checksum covers the same, but with a length of 8 bytes. */
 enum { VARIANT = 21 };
 
-static hs_code verify_variants(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, hs_error *err)
+static hs_code verify_variants(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_error *err)
 {
     enum { CHECKSUM = 4 };
-    cursor c = {piece, piece, piece, entry->bytes};
     uint32_t crc = 0;
     uint64_t length;
     hs_code code;
-    while (c.at < c.end || c.remaining) {
+    while (c->at < c->end || c->remaining) {
         unsigned char fixed[8];
-        if ((code = read_more(reader, entry, &c, err)))
+        if ((code = read_more(reader, entry, c, err)))
             return code;
-        if (!hs__get_varint(&c.at, c.end, &length) || length > entry->bytes)
+        if (!hs__get_varint(&c->at, c->end, &length) || length > entry->bytes)
             return hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the lengths of '%s'", reader->file_path, entry->name);
         put_number(fixed, length, sizeof fixed, reader->big_endian);
         crc = hs__crc32c(crc, fixed, sizeof fixed);
-        for (uint64_t left = length + CHECKSUM; left && (c.at < c.end || c.remaining);) {
-            if ((code = read_more(reader, entry, &c, err)))
+        for (uint64_t left = length + CHECKSUM; left && (c->at < c->end || c->remaining);) {
+            if ((code = read_more(reader, entry, c, err)))
                 return code;
-            size_t here = (size_t)(c.end - c.at), n = left < here ? (size_t)left : here;
-            crc = hs__crc32c(crc, c.at, n);
-            c.at += n;
+            size_t here = (size_t)(c->end - c->at), n = left < here ? (size_t)left : here;
+            crc = hs__crc32c(crc, c->at, n);
+            c->at += n;
             left -= n;
         }
     }
@@ -386,7 +379,8 @@ static hs_code verify_variants(hs__bundle_reader *reader, const hs__bundle_entry
 }
 
 /* The checksum of a tensor of unknown dtype or shape covers the bytes of the file, whatever they mean. */
-hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_piece_fn on_piece,
+                                void *user, hs_error *err)
 {
     bool is_unknown = entry->dtype != HS_STRING && (!hs__dtype_valid(entry->dtype) || entry->shape.rank < 0);
     hs_code code = is_unknown ? locate_bytes(reader, entry, err) : hs__bundle_locate_whole(reader, entry, err);
@@ -395,12 +389,13 @@ hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entr
     void *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
     if (!scratch)
         return hs__no_memory(err, HS__BUNDLE_PIECE, "verifying a checkpoint");
+    cursor c = {scratch, scratch, scratch, entry->bytes, on_piece, user};
     if (entry->dtype == HS_STRING)
-        code = verify_strings(reader, entry, scratch, err);
+        code = verify_strings(reader, entry, &c, err);
     else if (entry->dtype == VARIANT)
-        code = verify_variants(reader, entry, scratch, err);
+        code = verify_variants(reader, entry, &c, err);
     else
-        code = hs__bundle_read_pieces(reader, entry, scratch, false, NULL, NULL, err);
+        code = hs__bundle_read_pieces(reader, entry, scratch, false, on_piece, user, err);
     hs__free(reader->env, scratch);
     return code;
 }

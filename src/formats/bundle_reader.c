@@ -5,7 +5,6 @@
 
 #include "base/crc32c.h"
 #include "formats/bundle_data.h"
-#include "formats/bundle_index.h"
 #include "formats/bundle_slices.h"
 #include "formats/byte_order.h"
 
@@ -64,7 +63,7 @@ static hs_code verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *
         return code;
     qsort(layout.items, layout.n, sizeof *layout.items, by_place);
     for (size_t i = 0; i < layout.n && !code; i++)
-        code = hs__bundle_verify_whole(reader, layout.items[i].entry, err);
+        code = hs__bundle_verify_whole(reader, layout.items[i].entry, NULL, NULL, err);
     return code;
 }
 
@@ -325,5 +324,5 @@ hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *ent
 
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    return entry->slices ? verify_slices(reader, entry, err) : hs__bundle_verify_whole(reader, entry, err);
+    return entry->slices ? verify_slices(reader, entry, err) : hs__bundle_verify_whole(reader, entry, NULL, NULL, err);
 }
