@@ -5,7 +5,7 @@
 #include <hooksess/raw_session.h>
 
 /* Checkpoints: files with the variables and the state of a session. A training session saves and restores by itself
- * (training_session.h). Use this header to save, restore, read, merge or delete checkpoints yourself.
+ * (training_session.h). Use this header to save, restore, read or delete checkpoints yourself.
  *
  *     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 3), &err);
  *     hs_code code = hs_saver_save(saver, raw, "run/model.ckpt", 1000, NULL, &err);
@@ -56,6 +56,10 @@ typedef struct hs_checkpoint_name {
 /* .names = HS_CHECKPOINT_NAMES({ "weights", "layer1/kernel" }, ...) */
 #define HS_CHECKPOINT_NAMES(...) HS__LIST(hs_checkpoint_name, __VA_ARGS__, {NULL, NULL})
 
+/* Saves or restores variables as the checkpoint `prefix`. Called by the session's thread. It may run the session
+ * (hs_raw_session_run). */
+typedef hs_code (*hs_variables_fn)(void *user, hs_raw_session *session, const char *prefix, hs_error *err);
+
 typedef struct hs_saver_options {
     size_t size;
     const hs_env *env;
@@ -71,11 +75,13 @@ typedef struct hs_saver_options {
      * has hs_variable_def.nonfinite */
     bool allow_nonfinite;
     unsigned char reserved[6];
-    int64_t shards;      /* data files per checkpoint, at most 64, written in parallel (below). 0: 1 */
-    hs_bytes saver_def;  /* serialized SaverDef that names ops of the graph (below). Copied. Size 0: none */
-    bool graph_saves;    /* with saver_def: its op writes the variables */
-    bool graph_restores; /* with saver_def: its op restores the variables */
-    unsigned char reserved_too[6];
+    int64_t shards; /* data files per checkpoint, at most 64, written in parallel (below). 0: 1 */
+    /* A serialized SaverDef for PREFIX.meta, which names ops of the graph. Copied. Size 0: one without ops, or none if a
+     * program that imports the graph makes one */
+    hs_bytes saver_def;
+    hs_variables_fn save_variables;    /* saves the variables (below). NULL: the saver does it */
+    hs_variables_fn restore_variables; /* restores the variables (below). NULL: the saver does it */
+    void *user;                        /* for both */
 } hs_saver_options;
 #define HS_SAVER_OPTIONS(...) HS_OPTIONS(hs_saver_options, __VA_ARGS__)
 
@@ -83,18 +89,17 @@ typedef struct hs_saver_options {
  * accepts any number. Each file has a thread and 8 MiB of buffers. A foreground save of device memory, or of a backend
  * without HS_BACKEND_KEEPS_VIEWS, reads the variables in the calling thread. TensorFlow: Saver(sharded=True).
  *
- * Graph ops. TensorFlow's Saver adds ops to a graph, which a SaverDef names. PREFIX.meta contains this SaverDef.
+ * Functions. A program can save and restore the variables itself, with tensors that only it knows. The ops of a TensorFlow
+ * graph do so with hs_tensorflow_options.graph_saves and graph_restores.
  *
- *   graph_saves      The op writes the variables, whatever `shards` and hs_env.files say. The library verifies them, adds
- *                    the state and commits as always. The directory must be shared with remote parameter servers.
- *                    Background saves become foreground saves.
- *   graph_restores   The library verifies the checkpoint. Then the op restores the variables, and tables that only it
- *                    knows. If the op fails, the model may be partly restored. The op is not used with names, skip,
- *                    allow_missing or reshape. A path with *, ?, [ or \ is HS_INVALID_ARGUMENT. */
+ *   save_variables      Writes a checkpoint in an empty temporary directory. It need not sync, and need not use
+ * hs_env.files. The library copies and verifies its tensors, adds the state and commits as always. Needs twice the space on
+ * the disk. Background saves become foreground saves. restore_variables   Restores from a checkpoint that the library has
+ * verified. If it fails, the model may be partly restored. It is not used with names, skip, allow_missing or reshape. */
 
 /* Creates a saver. Free it after the sessions that use it. `options` may be NULL. NULL with HS_INVALID_ARGUMENT: a number
- * out of range, a name listed twice; or graph_saves or graph_restores without its op, with `variables` or `names`, or with
- * format V1. Check the result: a session that gets NULL uses a default saver. */
+ * out of range, a name listed twice, or save_variables or restore_variables with `variables` or `names`. Check the result:
+ * a session that gets NULL uses a default saver. */
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
 /* Waits for a background save, and unlocks the directory. In a forked child of a process that has saved in the background:
  * does nothing. There hs_saver_save() returns HS_FAILED_PRECONDITION, and hs_saver_wait() does not wait. */
@@ -292,25 +297,6 @@ HS_API hs_code hs_checkpoint_remove(const hs_env *env, const char *prefix, hs_er
  * TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
 HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, const char *last, double timeout_secs,
                                   char **found, hs_error *err);
-
-/* Merges checkpoints into one. Verifies the data, copies it or links its files, and deletes the originals when the result
- * is on disk.
- *
- * prefixes  ended by NULL. They may hold slices of one variable
- * merged    the result. A missing directory is created if its parent exists
- *
- * All directories are locked. State files, .meta files and directories stay.
- *
- *   HS_NOT_FOUND             a checkpoint or a data file does not exist
- *   HS_ALREADY_EXISTS        `merged` exists with other content
- *   HS_INVALID_ARGUMENT      no prefixes, `merged` among them, or no parent directory; or two checkpoints have the same
- *                            tensor, different byte orders or different format versions
- *   HS_DATA_LOSS             damage. Nothing was deleted
- *   HS_FAILED_PRECONDITION   another process saves to a directory, or a state file names a prefix as the newest
- *
- * After a failure or a crash, either all originals or `merged` is complete. Call it again with the same arguments.
- * TensorFlow: the op MergeV2Checkpoints. */
-HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
 
 /* Reading without a session. */
 

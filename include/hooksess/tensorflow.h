@@ -66,8 +66,8 @@ typedef struct hs_tensorflow_options {
      * set: as the system's loader finds it, or at its place when this library was built. A process loads one. */
     const char *library;
     bool show_log;       /* keep TensorFlow's log (see below) */
-    bool graph_saves;    /* savers from SaverDefs save with the graph's ops (hs_saver_options) */
-    bool graph_restores; /* they restore with the graph's ops (hs_saver_options) */
+    bool graph_saves;    /* savers from SaverDefs save with the graph's ops (see below) */
+    bool graph_restores; /* they restore with the graph's ops (see below) */
     unsigned char reserved[5];
     /* The server of this process, for a chief or a worker. Sessions run on it, unless `target` is set. If the cluster has a
      * job "ps" and `config` has no device_filters, the filters are "/job:ps" and the own task, as in RunConfig: other
@@ -79,6 +79,15 @@ typedef struct hs_tensorflow_options {
     double timeout_secs;
 } hs_tensorflow_options;
 #define HS_TENSORFLOW_OPTIONS(...) HS_OPTIONS(hs_tensorflow_options, __VA_ARGS__)
+
+/* Savers. For each SaverDef of the meta graph there is an hs_saver in the collection HS_SAVERS, with the SaverDef's
+ * retention. It reads and sets the variables itself, unless these options select the ops that TensorFlow's Saver has added
+ * to the graph, which also save tables:
+ *
+ *   graph_saves      The op writes the variables to a temporary directory (hs_saver_options.save_variables). It must be
+ *                    shared with remote parameter servers.
+ *   graph_restores   The op restores the variables of a verified checkpoint. A path with *, ?, [ or \ is
+ *                    HS_INVALID_ARGUMENT. */
 
 /* TensorFlow logs to stderr while it is loaded. Unless show_log is set, the call that loads it discards output to file
  * descriptor 2 for a fraction of a second, and sets the environment variable TF_CPP_MIN_LOG_LEVEL, if it is not set, to 3
@@ -178,8 +187,6 @@ HS_API hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_d
 /* Sets *item to an item of a collection of the meta graph: the name of a node, or a serialized proto, such as a VariableDef
  * of "variables". Returns false after the last item. */
 HS_API bool hs_tensorflow_collection_item(hs_backend backend, const char *key, size_t index, hs_bytes *item);
-/* Returns the meta graph's SaverDef, serialized. Size 0: none. */
-HS_API hs_bytes hs_tensorflow_saver_def(hs_backend backend);
 
 HS_END_DECLS
 

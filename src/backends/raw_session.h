@@ -54,7 +54,6 @@ typedef struct hs__stored_states {
 
 /* Functions that lower folders call of the session that owns the raw session, `owner`. */
 typedef struct hs__raw_session_owner_ops {
-    hs_code (*run)(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
     void (*saved)(void *owner);               /* a checkpoint is complete */
     bool (*stops_unsaved)(const void *owner); /* a second signal: nothing more may be saved */
 } hs__raw_session_owner_ops;

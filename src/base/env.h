@@ -36,7 +36,5 @@ const char *const *hs__names_copy(const hs_env *env, const char *const *names);
 size_t hs__names_count(const char *const *names);
 
 extern const hs_file_system_ops hs__posix_files;
-/* hs__file_link of the operating system. */
-bool hs__posix_link(const char *from, const char *to);
 
 #endif

@@ -279,11 +279,6 @@ void hs__remove_all(const hs_env *env, const char *path)
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
 }
 
-bool hs__file_link(const hs_env *env, const char *from, const char *to)
-{
-    return env->files.ops == &hs__posix_files && hs__posix_link(from, to);
-}
-
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err)
 {
     return hs__file_result(env->files.ops->rename(env->files.user, from, to, err), "renaming a file", err);

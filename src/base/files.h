@@ -78,10 +78,6 @@ void hs__remove_all(const hs_env *env, const char *path);
 /* Logs that a file was not deleted because there was no memory for its path. */
 void hs__log_undeleted(const hs_env *env, const char *name);
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err);
-/* Gives a file the additional name `to` (a hard link). Removes an existing file of that name. False if the caller must copy
- * the file: hs_env.files are not the operating system's, the names are on different disks, or `from` is a symbolic
- * link, has several names, or belongs to another user. */
-bool hs__file_link(const hs_env *env, const char *from, const char *to);
 hs_code hs__sync_directory(const hs_env *env, const char *path, hs_error *err);
 /* Creates all missing levels of a directory, and syncs the parent of each. */
 hs_code hs__make_directories(const hs_env *env, const char *path, hs_error *err);

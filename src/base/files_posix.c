@@ -216,17 +216,6 @@ static hs_code posix_rename(void *user, const char *from, const char *to, hs_err
     return rename(from, to) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot rename it to %s", from, to);
 }
 
-bool hs__posix_link(const char *from, const char *to)
-{
-    char buffers[2][PATH_MAX];
-    struct stat found;
-    from = hs__redirected(from, buffers[0]);
-    to = hs__redirected(to, buffers[1]);
-    unlink(to); /* it may be a link to the file */
-    return lstat(from, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 && found.st_uid == geteuid() &&
-           link(from, to) == 0;
-}
-
 static hs_code posix_remove(void *user, const char *path, hs_error *err)
 {
     char buffer[PATH_MAX];

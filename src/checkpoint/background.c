@@ -213,7 +213,7 @@ hs_code hs__background_save(const hs__save_request *request, const hs__save_list
     hs__background *b = saver->background;
     const int64_t limit = request->options.copy_limit;
     hs_code code;
-    if (saver->graph.saves || (limit > 0 && list->bytes > (uint64_t)limit))
+    if (saver->save_variables || (limit > 0 && list->bytes > (uint64_t)limit))
         return save_now(request, list, err);
     if ((code = fill(b, request, list, err)))
         return code;

@@ -13,7 +13,7 @@
 
 /* Names. */
 
-typedef enum { INDEX, META, DATA, OF_GRAPH, NO_PART } part;
+typedef enum { INDEX, META, DATA, DIRECTORY, NO_PART } part;
 
 /* A file's name: that of its checkpoint, and an ending. */
 typedef struct {
@@ -28,8 +28,8 @@ static file_name read_ending(const char *text)
     enum { DATA_LENGTH = sizeof ".data-00000-of-00001" - 1 };
     file_name e = {.part = NO_PART};
     int end = 0;
-    if (strncmp(text, HS__GRAPH_TMP, sizeof HS__GRAPH_TMP - 1) == 0)
-        return (file_name){.part = OF_GRAPH, .tmp = true};
+    if (strcmp(text, HS__VARIABLES_TMP) == 0)
+        return (file_name){.part = DIRECTORY, .tmp = true};
     if (strncmp(text, ".index", 6) == 0) {
         e.part = INDEX;
         text += 6;
@@ -314,7 +314,7 @@ static void remove_orphan(const listing *all, const listed_file *file)
     hs_error error = {0};
     if (!path || !index || !abandoned)
         hs__log_undeleted(env, file->name);
-    else if (file->parsed.part == OF_GRAPH)
+    else if (file->parsed.part == DIRECTORY)
         hs__remove_all(env, path);
     else if (file->parsed.tmp || hs__file_missing(env, index) || hs__file_exists(env, abandoned))
         hs__file_remove(env, path);

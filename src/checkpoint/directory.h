@@ -33,8 +33,8 @@ void hs__release_directory(hs__held_directory *held, const hs_env *env);
 /* Appended to the name of a checkpoint of an abandoned branch. */
 #define HS__ABANDONED ".abandoned"
 
-/* Appended to the name of a checkpoint for the temporary files of the graph's save op: all names that begin with this. */
-#define HS__GRAPH_TMP ".tmp-graph"
+/* Appended to the name of a checkpoint: the directory in which hs_saver_options.save_variables writes. */
+#define HS__VARIABLES_TMP ".tmp-variables"
 
 /* The step in the name of a checkpoint BASE-STEP; -1: none. */
 int64_t hs__step_in(const char *path);

@@ -65,16 +65,10 @@ static Hs__Pb__SaverDef describe(const hs_saver *saver)
 static void put_saver_def(const hs_saver *saver, bool runs_elsewhere, hs__buffer *out)
 {
     Hs__Pb__SaverDef def = describe(saver);
-    hs__buffer named;
-    hs__buffer_init(&named, out->env);
-    if (saver->graph.def) {
-        hs__graph_saver_pack(&saver->graph, &def, &named);
-        hs__proto_put_bytes(out, 3, named.data, named.size); /* MetaGraphDef.saver_def */
-        out->failed |= named.failed;
-    } else if (!runs_elsewhere) {
+    if (saver->saver_def.size)
+        hs__proto_put_bytes(out, 3, saver->saver_def.data, saver->saver_def.size); /* MetaGraphDef.saver_def */
+    else if (!runs_elsewhere)
         hs__proto_put_message(out, 3, &def.base);
-    }
-    hs__buffer_free(&named);
 }
 
 static hs_code build_meta(hs_backend backend, const hs_saver *saver, hs__buffer *out, hs_error *err)

@@ -4,7 +4,6 @@
 
 #include "base/parallel.h"
 #include "checkpoint/background.h"
-#include "checkpoint/merged_file.h"
 #include "checkpoint/save_item.h"
 #include "checkpoint/stored_states.h"
 #include "checkpoint/unclaimed_states.h"
@@ -498,8 +497,8 @@ typedef struct {
     const hs__selection *selection;
     hs_raw_session *session;
     const hs__archive *archive;
-    hs__bundle_reader *bundle;    /* the archive, if it is a checkpoint; NULL: states are not restored */
-    const hs__graph_saver *graph; /* not NULL: its op restores the variables */
+    hs__bundle_reader *bundle; /* the archive, if it is a checkpoint; NULL: states are not restored */
+    const hs_saver *program;   /* not NULL: its restore_variables restores the variables */
     const hs_restore_options *options;
     hs__plan plan;
     hs__stored_states states;
@@ -511,38 +510,44 @@ static void free_restoring(restoring *r)
     plan_free(&r->plan);
 }
 
-/* Only the op knows which variables it restores, so a variable that the checkpoint does not have is allowed. The plan only
- * tells which tensors of the checkpoint the program uses. */
-static hs_code plan_for_graph(restoring *r, hs_error *err)
+/* Only the function of the program knows which variables it restores, so a variable that the checkpoint does not have is
+ * allowed. The plan then only tells which tensors of the checkpoint the program uses. */
+static hs_code make_plan(restoring *r, hs_error *err)
 {
-    hs_restore_options lenient = *r->options;
-    if (strpbrk(r->archive->path, "*?[\\"))
-        return hs_error_set(
-            err, HS_INVALID_ARGUMENT,
-            "cannot restore '%s' with graph_restores: the graph's op takes *, ?, [ and \\ as a pattern; rename the "
-            "checkpoint, or leave graph_restores out",
-            r->archive->path);
-    lenient.allow_missing = true;
-    hs_code code = plan_make(&r->plan, r->plan.env, r->selection, r->session, r->archive, &lenient, err);
-    r->plan.n = 0;
+    hs_restore_options options = *r->options;
+    options.allow_missing |= r->program != NULL;
+    hs_code code = plan_make(&r->plan, r->plan.env, r->selection, r->session, r->archive, &options, err);
+    if (r->program)
+        r->plan.n = 0;
     return code;
 }
 
-static hs_code make_plan(restoring *r, hs_error *err)
+/* Verifies all tensors but those that cannot be verified, whose type or rank this library does not know. */
+static hs_code verify_all(const hs__archive *archive, hs_error *err)
 {
-    return r->graph ? plan_for_graph(r, err)
-                    : plan_make(&r->plan, r->plan.env, r->selection, r->session, r->archive, r->options, err);
+    for (size_t i = 0; i < archive->n; i++) {
+        hs_error cause = {0};
+        hs_code code = hs__archive_verify(archive, i, &cause);
+        if (code && (code != HS_UNIMPLEMENTED || cause.os_error))
+            return hs__error_copy(err, &cause);
+    }
+    return HS_OK;
 }
 
 static hs_code read_values(restoring *r, hs_error *err)
 {
-    return r->graph ? hs__verify_checkpoint(r->plan.env, r->archive->path, err) : plan_read(&r->plan, r->archive, err);
+    return r->program ? verify_all(r->archive, err) : plan_read(&r->plan, r->archive, err);
 }
 
 static hs_code write_values(restoring *r, hs_error *err)
 {
-    hs_code code = r->graph ? hs__graph_restore(r->graph, r->session, r->archive->path, err) : HS_OK;
-    return code ? code : plan_write(&r->plan, r->archive, r->session, err);
+    const hs_saver *saver = r->program;
+    hs_code code = saver ? saver->restore_variables(saver->user, r->session, r->archive->path, err) : HS_OK;
+    if (!code)
+        return plan_write(&r->plan, r->archive, r->session, err);
+    hs__normalize_error(code, "restore_variables", err);
+    hs_error_prefix(err, HS__PARTLY_RESTORED);
+    return code;
 }
 
 /* After a failure the model is partly restored: hooks do not save it. */
@@ -634,10 +639,10 @@ hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_sessio
     return HS_OK;
 }
 
-static bool restores_by_graph(const hs_saver *saver, const hs_restore_options *options)
+static bool restores_by_program(const hs_saver *saver, const hs_restore_options *options)
 {
     bool all = !options->names && !options->skip && !options->allow_missing && !options->reshape;
-    return saver->graph.restores && all;
+    return saver->restore_variables && all;
 }
 
 static hs_code restore_bundle(hs_saver *saver, hs_raw_session *session, const char *prefix,
@@ -658,7 +663,7 @@ static hs_code restore_bundle(hs_saver *saver, hs_raw_session *session, const ch
                    .session = session,
                    .archive = &archive,
                    .bundle = &reader,
-                   .graph = restores_by_graph(saver, options) ? &saver->graph : NULL,
+                   .program = restores_by_program(saver, options) ? saver : NULL,
                    .options = options,
                    .plan = {.env = &saver->env}};
     if (!(code = prepare_record(&record, saver, session, prefix, err)) && !(code = restore_from(&r, in_files, err))) {

@@ -51,8 +51,7 @@ static int collect_file(void *user, const char *name)
 {
     candidates *all = user;
     size_t length = strlen(name);
-    if (length > 6 && strcmp(name + length - 6, ".index") == 0 && !strstr(name, HS__ABANDONED ".index") &&
-        !strstr(name, HS__GRAPH_TMP)) {
+    if (length > 6 && strcmp(name + length - 6, ".index") == 0 && !strstr(name, HS__ABANDONED ".index")) {
         char *stem = hs__strndup(all->env, name, length - 6);
         char *path = stem ? hs__path_join(all->env, all->directory, stem) : NULL;
         if (path)

@@ -37,16 +37,9 @@ typedef struct hs__shard_size {
     bool follows; /* slice of the same tensor as the previous one: it goes to the same file */
 } hs__shard_size;
 
-typedef struct hs__shard_item {
-    const char *name;
-    hs_tensor value;
-    const hs_variable_slice *slice; /* NULL: a whole tensor */
-    bool nonfinite;                 /* NaN and infinity are allowed */
-} hs__shard_item;
-
 /* A tensor that the thread of its file will write. */
 typedef struct {
-    hs__shard_item tensor; /* its slice, if it has one, is the copy: */
+    hs__save_item item; /* its slice, if it has one, is the copy: */
     hs_variable_slice slice;
 } queued_item;
 
@@ -144,33 +137,29 @@ static hs_code shards_assign(hs__shards *shards, const hs__shard_size *given, si
 
 /* Writing. */
 
-static hs_code write_tensor(hs__shard *shard, const hs__shard_item *tensor, const hs_variable_slice *slice, hs_error *err)
+static hs_code write_tensor(hs__shard *shard, const hs__save_item *item, hs_error *err)
 {
     hs_code code = shard->all->check(shard->all->user, err);
-    if (code)
-        return code;
-    shard->writer.ignores_nonfinite = tensor->nonfinite;
-    return slice ? hs__bundle_writer_add_slice(&shard->writer, tensor->name, &slice->shape, slice->starts, &tensor->value,
-                                               err)
-                 : hs__bundle_writer_add(&shard->writer, tensor->name, &tensor->value, err);
+    return code ? code : hs__save_item_write(item, &shard->writer, err);
 }
 
 static hs_code write_queue(hs__shard *shard, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; i < shard->n_queued && !code && !atomic_load(&shard->all->failed); i++) {
-        const queued_item *next = &shard->queue[i];
-        code = write_tensor(shard, &next->tensor, next->tensor.slice ? &next->slice : NULL, err);
+        queued_item *next = &shard->queue[i];
+        next->item.slice = next->item.slice ? &next->slice : NULL;
+        code = write_tensor(shard, &next->item, err);
     }
     shard->n_queued = 0;
     return code;
 }
 
-static hs_code enqueue(hs__shard *shard, const hs__shard_item *tensor, hs_error *err)
+static hs_code enqueue(hs__shard *shard, const hs__save_item *item, hs_error *err)
 {
-    queued_item last = {.tensor = *tensor};
-    if (tensor->slice)
-        last.slice = *tensor->slice;
+    queued_item last = {.item = *item};
+    if (item->slice)
+        last.slice = *item->slice;
     hs_code code =
         hs__reserve(shard->all->env, &shard->queue, &shard->capacity, shard->n_queued + 1, sizeof *shard->queue, err);
     if (!code)
@@ -180,15 +169,15 @@ static hs_code enqueue(hs__shard *shard, const hs__shard_item *tensor, hs_error 
 
 /* Adds the next tensor. `remains`: name and value are valid for all threads until shards_write has returned. A tensor
  * that does not remain is written immediately, after the earlier ones and before the later ones of its file. */
-static hs_code shards_add(hs__shards *shards, const hs__shard_item *tensor, bool remains, hs_error *err)
+static hs_code shards_add(hs__shards *shards, const hs__save_item *item, bool remains, hs_error *err)
 {
     size_t number = shards->added++;
     hs__shard *shard = &shards->items[number < shards->n_places ? shards->places[number] : 0];
     if (remains && !shard->immediate)
-        return enqueue(shard, tensor, err);
+        return enqueue(shard, item, err);
     shard->immediate = true;
     hs_code code = write_queue(shard, err);
-    return code ? code : write_tensor(shard, tensor, tensor->slice, err);
+    return code ? code : write_tensor(shard, item, err);
 }
 
 static void write_shard(hs__shard *shard)
@@ -258,6 +247,7 @@ typedef struct {
     hs_saver *saver;
     const hs__save_list *list;    /* saves the session's values; */
     const hs__snapshot *snapshot; /* not NULL: saves this instead */
+    hs__bundle_reader *variables; /* not NULL: saves the tensors of this bundle instead of the list's variables */
     uint64_t needed;              /* estimate in bytes */
     bool (*cancelled)(void *user);
     void *cancel_user;
@@ -302,11 +292,15 @@ static hs_code check_shard_wanted(void *user, hs_error *err)
 
 static size_t count_variables(const save *s)
 {
+    if (s->variables)
+        return s->variables->n_entries;
     return s->snapshot ? s->snapshot->n_variables : s->list->n;
 }
 
 static hs__shard_size size_of(const save *s, size_t at)
 {
+    if (s->variables)
+        return (hs__shard_size){s->variables->entries[at].bytes, false};
     if (!s->snapshot)
         return (hs__shard_size){s->list->variables[at].bytes, hs__save_list_follows(s->list, at)};
     hs__save_item item = hs__snapshot_item(s->snapshot, at);
@@ -338,14 +332,21 @@ typedef struct {
 static hs_code add_variable(void *user, const hs__save_item *item, hs_error *err)
 {
     const variable_writing *w = user;
-    const hs__shard_item tensor = {item->name, item->value, item->slice, item->nonfinite};
-    return shards_add(w->shards, &tensor, w->is_snapshot || (w->keeps_views && item->borrowed), err);
+    return shards_add(w->shards, item, w->is_snapshot || (w->keeps_views && item->borrowed), err);
 }
 
 static hs_code add_variables(const save *s, hs__shards *shards, hs_error *err)
 {
     variable_writing w = {.shards = shards, .is_snapshot = s->snapshot != NULL};
     hs_code code = HS_OK;
+    if (s->variables) {
+        for (size_t i = 0; !code && i < s->variables->n_entries; i++) {
+            const hs__bundle_entry *entry = &s->variables->entries[i];
+            code = add_variable(
+                &w, &(hs__save_item){.name = entry->name, .variable = HS__NONE, .copied_from = s->variables}, err);
+        }
+        return code;
+    }
     if (!s->snapshot) {
         w.keeps_views = (s->list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS) != 0;
         return hs__save_list_visit_variables(s->list, add_variable, &w, err);
@@ -390,30 +391,25 @@ static hs_code write_states(const save *s, hs__bundle_writer *writer, hs_error *
     return code;
 }
 
-static hs_code check_finite(const save *s, const hs__nonfinite_report *report, hs_error *err)
+static hs_code check_finite(const save *s, const hs__bundle_writer *writer, hs_error *err)
 {
-    const hs_nonfinite *found = &report->found;
-    if (!report->n || s->saver->allow_nonfinite)
+    const hs_nonfinite *found = &writer->nonfinite;
+    if (!writer->n_nonfinite || s->saver->allow_nonfinite)
         return HS_OK;
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "'%s' is not saved: '%s' is not finite, first at index %lld (%llu NaN, %llu +infinity, %llu "
                         "-infinity)%s; the previous checkpoint remains the newest",
-                        s->files.prefix, report->name, (long long)found->first_index, (unsigned long long)found->nan,
-                        (unsigned long long)found->positive_infinity, (unsigned long long)found->negative_infinity,
-                        report->n > 1 ? ", and other variables are not finite either" : "");
-}
-
-static hs_code check_written(const save *s, const hs__bundle_writer *writer, hs_error *err)
-{
-    return check_finite(s, &(hs__nonfinite_report){writer->n_nonfinite, (char *)writer->nonfinite_name, writer->nonfinite},
-                        err);
+                        s->files.prefix, writer->nonfinite_name, (long long)found->first_index,
+                        (unsigned long long)found->nan, (unsigned long long)found->positive_infinity,
+                        (unsigned long long)found->negative_infinity,
+                        writer->n_nonfinite > 1 ? ", and other variables are not finite either" : "");
 }
 
 static hs_code write_tensors(const save *s, hs__shards *shards, hs_error *err)
 {
     hs__bundle_writer *first = shards_first(shards);
     hs_code code;
-    if ((code = write_variables(s, shards, err)) || (code = check_written(s, first, err)) ||
+    if ((code = write_variables(s, shards, err)) || (code = check_finite(s, first, err)) ||
         (code = write_states(s, first, err)))
         return code;
     return hs__bundle_writer_finish(first, s->files.index_tmp, err);
@@ -432,20 +428,32 @@ static hs_code write_files(save *s, hs_error *err)
     return code;
 }
 
-/* The check for NaN is possible only after the graph has written the values. */
-static hs_code write_by_graph(save *s, hs_error *err)
+/* Lets the program write the variables to a bundle in a temporary directory, and copies that. */
+static hs_code write_by_program(save *s, hs_error *err)
 {
-    hs__nonfinite_report report = {.n = 0};
-    hs_code code = hs__graph_save(&s->saver->graph, s->list, &s->files, &report, err);
-    if (!code)
-        code = check_finite(s, &report, err);
-    hs__free(s->env, report.name);
+    const hs_saver *saver = s->saver;
+    hs__bundle_reader bundle;
+    char *directory = hs__format(s->env, "%s" HS__VARIABLES_TMP, s->files.prefix);
+    char *prefix = directory ? hs__path_join(s->env, directory, "variables") : NULL;
+    hs_code code = prefix ? HS_OK : hs__no_memory(err, strlen(s->files.prefix), "a path");
+    if (!code && !(code = hs__make_directory(s->env, directory, err))) {
+        code =
+            hs__normalize_error(saver->save_variables(saver->user, s->list->session, prefix, err), "save_variables", err);
+        if (!code && !(code = hs__bundle_reader_open(&bundle, s->env, prefix, err))) {
+            s->variables = &bundle;
+            code = write_files(s, err);
+            hs__bundle_reader_close(&bundle);
+        }
+        hs__remove_all(s->env, directory);
+    }
+    hs__free(s->env, directory);
+    hs__free(s->env, prefix);
     return code;
 }
 
 static hs_code write_bundle(save *s, hs_error *err)
 {
-    return s->saver->graph.saves ? write_by_graph(s, err) : write_files(s, err);
+    return s->saver->save_variables ? write_by_program(s, err) : write_files(s, err);
 }
 
 static hs_code write_meta(save *s, hs_error *err)
@@ -577,7 +585,8 @@ static hs_code save_to(save *s, hs_error *err)
 
 hs_code hs__save_session(const hs__save_request *request, const hs__save_list *list, hs_error *err)
 {
-    save s = {.request = request, .list = list, .needed = list->bytes};
+    const bool twice = request->directory->saver->save_variables != NULL;
+    save s = {.request = request, .list = list, .needed = list->bytes * (twice ? 2 : 1)};
     return save_to(&s, err);
 }
 

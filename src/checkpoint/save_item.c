@@ -6,8 +6,13 @@
 hs_code hs__save_item_write(const hs__save_item *item, hs__bundle_writer *writer, hs_error *err)
 {
     writer->ignores_nonfinite = item->nonfinite;
-    return item->produce ? hs__bundle_writer_add_bytes(writer, item->name, item->produce, item->source, err)
-                         : hs__bundle_writer_add(writer, item->name, &item->value, err);
+    if (item->copied_from)
+        return hs__bundle_writer_add_copy(writer, item->copied_from, hs__bundle_find(item->copied_from, item->name), err);
+    if (item->produce)
+        return hs__bundle_writer_add_bytes(writer, item->name, item->produce, item->source, err);
+    return item->slice ? hs__bundle_writer_add_slice(writer, item->name, &item->slice->shape, item->slice->starts,
+                                                     &item->value, err)
+                       : hs__bundle_writer_add(writer, item->name, &item->value, err);
 }
 
 hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,

@@ -20,6 +20,7 @@ typedef struct hs__save_item {
     /* Not NULL: `value` is a vector of uint8 without data and length, and this calls `put` with its bytes, once. */
     hs_code (*produce)(void *source, hs__put_fn put, void *user, hs_error *err);
     void *source;
+    hs__bundle_reader *copied_from; /* not NULL: the tensor is that of this bundle, and `value` has only its size */
 } hs__save_item;
 
 /* Called with one item, which is valid during the call. An error ends the visit. */

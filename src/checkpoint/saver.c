@@ -27,6 +27,12 @@ static hs_code check_saver_options(const hs_saver_options *options, hs_error *er
     if (options->shards < 0 || options->shards > HS__MOST_SHARDS)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.shards is %lld; it must be from 0 to %d",
                             (long long)options->shards, HS__MOST_SHARDS);
+    if (options->saver_def.size && !options->saver_def.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.saver_def.data is NULL, but its size is not 0");
+    if ((options->save_variables || options->restore_variables) && (options->variables || options->names))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_saver_options.%s excludes variables and names, because the function selects the variables",
+                            options->save_variables ? "save_variables" : "restore_variables");
     return HS_OK;
 }
 
@@ -34,8 +40,8 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
 {
     hs_saver_options options = HS_INIT(hs_saver_options);
     hs_env env;
-    if ((given && HS_STRUCT_TAKE(hs_saver_options, reserved_too, &options, given, err)) ||
-        hs__env_copy(&env, options.env, err) || check_saver_options(&options, err))
+    if ((given && HS_STRUCT_TAKE(hs_saver_options, user, &options, given, err)) || hs__env_copy(&env, options.env, err) ||
+        check_saver_options(&options, err))
         return NULL;
     hs_saver *saver = hs__alloc(&env, 1, sizeof *saver);
     if (!saver) {
@@ -51,9 +57,14 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
         .created = (double)hs_env_realtime_ns(&env) / 1e9, /* the first one is kept an interval from now */
         .allow_nonfinite = options.allow_nonfinite,
         .shards = options.shards ? (int32_t)options.shards : 1,
+        .save_variables = options.save_variables,
+        .restore_variables = options.restore_variables,
+        .user = options.user,
     };
+    const hs_bytes def = options.saver_def;
+    saver->saver_def = (hs_bytes){def.size ? hs__strndup(&env, def.data, def.size) : NULL, def.size};
     if (hs__selection_init(&saver->selection, &saver->env, options.variables, options.names, err) ||
-        hs__graph_saver_init(&saver->graph, &saver->env, &options, err)) {
+        (def.size && !saver->saver_def.data && hs__no_memory(err, def.size, "a SaverDef"))) {
         hs_saver_free(saver);
         return NULL;
     }
@@ -67,7 +78,7 @@ void hs_saver_free(hs_saver *saver)
         return;
     hs_env env = saver->env;
     hs__background_free(saver);
-    hs__graph_saver_free(&saver->graph);
+    hs__free(&env, (void *)saver->saver_def.data);
     hs__saver_free_directories(saver);
     hs__selection_free(&saver->selection, &env);
     hs__free(&env, saver);

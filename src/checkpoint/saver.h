@@ -5,19 +5,18 @@
 #include <hooksess/checkpoint.h>
 
 #include "checkpoint/directory.h"
-#include "checkpoint/graph_saver.h"
 #include "checkpoint/selection.h"
 #include "checkpoint/state_file.h"
 
 #include <stdatomic.h>
 
-/* How a checkpoint is committed: step 0 in directory.c; 1 in save.c and graph_saver.c; 2 and 3 in commit.c; 4 in
+/* How a checkpoint is committed: step 0 in directory.c; 1 in save.c; 2 and 3 in commit.c; 4 in
  * directory.c, started by save.c; 5 in state_file.c; 6 in retention.c.
  *
  *   0. The directory is locked against other processes. When the lock is new, the directory is synced, because names that
  *      are visible may be those of a killed process that had not synced them. Files of interrupted saves are removed.
- *   1. Data, .meta and index are written to temporary files, NAME.tmp, and synced. If the graph's own op writes the data,
- *      they are at PREFIX.tmp-graph first (graph_saver.c).
+ *   1. Data, .meta and index are written to temporary files, NAME.tmp, and synced. If a function of the program saves the
+ *      variables (save_variables), it writes to the directory PREFIX.tmp-variables first, from which they are copied.
  *   2. Data and .meta are renamed to their names, and the directory is synced.
  *   3. The index is renamed to its name, and the directory is synced. From here on the checkpoint exists.
  *   4. At the first save under a lock or of a session, or after a restore: later checkpoints that the saver does not keep
@@ -72,7 +71,9 @@ struct hs_saver {
     int32_t shards;                    /* data files of a checkpoint */
     hs__saver_directory *directories;  /* the one that was used last is the first */
     struct hs__background *background; /* NULL: no background save yet */
-    hs__graph_saver graph;             /* the graph's own ops */
+    hs_bytes saver_def;                /* of hs_saver_options, as the next three. A copy */
+    hs_variables_fn save_variables, restore_variables;
+    void *user;
 };
 
 /* saver_directory.c */

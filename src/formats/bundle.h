@@ -83,8 +83,8 @@ typedef hs_code (*hs__bundle_produce_fn)(void *source, hs__bundle_write_fn put, 
 hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce_fn produce,
                                     void *source, hs_error *err);
 /* Appends the slice at `starts` of a tensor of shape `whole`. A slice that is the whole tensor is added as the tensor. The
- * slices need not cover the tensor: bundles that are merged with this one may have the others. INVALID_ARGUMENT: the slice
- * is outside the tensor, overlaps another slice, or has another dtype or shape of the tensor than earlier slices. */
+ * slices need not cover the tensor. INVALID_ARGUMENT: the slice is outside the tensor, overlaps another slice, or has
+ * another dtype or shape of the tensor than earlier slices. */
 hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole,
                                     const int64_t *starts, const hs_tensor *slice, hs_error *err);
 /* For a bundle of several data files, each with its own writer, which may have its own thread. Syncs and closes the data
@@ -170,5 +170,10 @@ hs_code hs__bundle_read_slice(hs__bundle_reader *reader, const hs__bundle_entry 
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* Reads all blocks of the index again only to verify it. Also DATA_LOSS if the index has slices that no tensor lists. */
 hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err);
+/* Appends a tensor of another bundle to a writer's, in the form in which it is stored, and verifies it: also strings,
+ * slices and types that this library does not know. UNIMPLEMENTED: an unknown rank, or another byte order. DATA_LOSS:
+ * damage. */
+hs_code hs__bundle_writer_add_copy(hs__bundle_writer *writer, hs__bundle_reader *reader, const hs__bundle_entry *from,
+                                   hs_error *err);
 
 #endif

@@ -55,6 +55,8 @@ typedef struct {
     const unsigned char *at, *end; /* read but not parsed */
     unsigned char *piece;          /* buffer of HS__BUNDLE_PIECE bytes for the next read */
     uint64_t remaining;            /* bytes to read */
+    hs__bundle_piece_fn on_piece;  /* called with each piece that is read; may be NULL */
+    void *user;
 } cursor;
 
 /* Reads more, unless the next length or checksum is in memory. */
@@ -68,10 +70,10 @@ static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entr
     memmove(c->piece, c->at, kept);
     c->at = c->piece;
     c->end = c->piece + kept + n;
-    hs_code code = hs__file_read(&reader->file, entry->offset + (entry->bytes - c->remaining), c->piece + kept, n,
-                                 reader->file_path, err);
+    uint64_t done = entry->bytes - c->remaining;
+    hs_code code = hs__file_read(&reader->file, entry->offset + done, c->piece + kept, n, reader->file_path, err);
     c->remaining -= n;
-    return code;
+    return code || !c->on_piece ? code : c->on_piece(c->user, (char *)c->piece + kept, (size_t)done, n, err);
 }
 
 /* Reads the data of a string tensor from the cursor and verifies its checksums. `strings` (may be NULL) gets the elements,
@@ -312,27 +314,26 @@ hs_code hs__bundle_read_whole(hs__bundle_reader *reader, const hs__bundle_entry 
  * checksum in 4 bytes. The entry's checksum covers the same, but with a length of 8 bytes. */
 enum { VARIANT = 21 };
 
-static hs_code verify_variants(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, hs_error *err)
+static hs_code verify_variants(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_error *err)
 {
     enum { CHECKSUM = 4 };
-    cursor c = {piece, piece, piece, entry->bytes};
     uint32_t crc = 0;
     uint64_t length;
     hs_code code;
-    while (c.at < c.end || c.remaining) {
+    while (c->at < c->end || c->remaining) {
         unsigned char fixed[8];
-        if ((code = read_more(reader, entry, &c, err)))
+        if ((code = read_more(reader, entry, c, err)))
             return code;
-        if (!hs__get_varint(&c.at, c.end, &length) || length > entry->bytes)
+        if (!hs__get_varint(&c->at, c->end, &length) || length > entry->bytes)
             return hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the lengths of '%s'", reader->file_path, entry->name);
         put_number(fixed, length, sizeof fixed, reader->big_endian);
         crc = hs__crc32c(crc, fixed, sizeof fixed);
-        for (uint64_t missing = length + CHECKSUM; missing && (c.at < c.end || c.remaining);) {
-            if ((code = read_more(reader, entry, &c, err)))
+        for (uint64_t missing = length + CHECKSUM; missing && (c->at < c->end || c->remaining);) {
+            if ((code = read_more(reader, entry, c, err)))
                 return code;
-            size_t here = (size_t)(c.end - c.at), n = missing < here ? (size_t)missing : here;
-            crc = hs__crc32c(crc, c.at, n);
-            c.at += n;
+            size_t here = (size_t)(c->end - c->at), n = missing < here ? (size_t)missing : here;
+            crc = hs__crc32c(crc, c->at, n);
+            c->at += n;
             missing -= n;
         }
     }
@@ -340,7 +341,8 @@ static hs_code verify_variants(hs__bundle_reader *reader, const hs__bundle_entry
 }
 
 /* The checksum of a tensor of unknown dtype or shape covers the bytes of the file, whatever they mean. */
-hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_piece_fn on_piece,
+                                void *user, hs_error *err)
 {
     bool is_unknown = entry->dtype != HS_STRING && (!hs__dtype_valid(entry->dtype) || entry->shape.rank < 0);
     hs_code code = is_unknown ? locate_bytes(reader, entry, err) : hs__bundle_locate_whole(reader, entry, err);
@@ -349,12 +351,13 @@ hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entr
     void *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
     if (!scratch)
         return hs__no_memory(err, HS__BUNDLE_PIECE, "verifying a checkpoint");
+    cursor c = {scratch, scratch, scratch, entry->bytes, on_piece, user};
     if (entry->dtype == HS_STRING)
-        code = read_strings(reader, entry, &(cursor){scratch, scratch, scratch, entry->bytes}, NULL, err);
+        code = read_strings(reader, entry, &c, NULL, err);
     else if (entry->dtype == VARIANT)
-        code = verify_variants(reader, entry, scratch, err);
+        code = verify_variants(reader, entry, &c, err);
     else
-        code = hs__bundle_read_pieces(reader, entry, scratch, false, NULL, NULL, err);
+        code = hs__bundle_read_pieces(reader, entry, scratch, false, on_piece, user, err);
     hs__free(reader->env, scratch);
     return code;
 }

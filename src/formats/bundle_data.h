@@ -23,6 +23,8 @@ enum { HS__BUNDLE_PIECE = 1 << 18 };
 
 /* Initializes a reader. Close it, also after a failure. `prefix` may be NULL. */
 hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
+/* bundle_index.c: reads the index into an initialized reader. */
+hs_code hs__bundle_read_index(hs__bundle_reader *reader, hs_error *err);
 /* UNIMPLEMENTED: a rank above HS_MAX_RANK. DATA_LOSS: the number of bytes overflows. */
 hs_code hs__bundle_check_shape(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* Compares two entries by the place of their data: shard, then offset. */
@@ -39,7 +41,9 @@ hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry
                                hs__bundle_piece_fn on_piece, void *user, hs_error *err);
 /* hs__bundle_read of an entry that has data, but in the bundle's byte order. */
 hs_code hs__bundle_read_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
-/* hs__bundle_verify of an entry that has data. */
-hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+/* hs__bundle_verify of an entry that has data. `on_piece` (may be NULL) is called with its bytes in the order of the file.
+ */
+hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_piece_fn on_piece,
+                                void *user, hs_error *err);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the index of a bundle, a table whose first key is empty and has the header: visiting its entries, parsing one
- * entry, filling a reader (hs__bundle_read_index), and verifying an index that was read before. */
-#include "formats/bundle_index.h"
-
+/* Reading the index of a bundle, a table whose first key is empty and has the header: parsing one entry, filling a reader
+ * (hs__bundle_read_index), and verifying an index that was read before. */
 #include "formats/bundle_data.h"
+
+#include "bundle.pb-c.h"
+
+#include "base/proto.h"
 #include "formats/bundle_slices.h"
 #include "formats/table.h"
 
@@ -38,48 +40,6 @@ static hs_code check_header(const Hs__Pb__BundleHeaderProto *header, const char 
     return HS_OK;
 }
 
-/* Visiting. */
-
-typedef struct {
-    const hs_env *env;
-    const hs__index_visitor *visitor;
-    bool has_header;
-} index_walk;
-
-static hs_code visit(void *user, hs_bytes key, hs_bytes value, hs_error *err)
-{
-    index_walk *walk = user;
-    const hs__index_visitor *visitor = walk->visitor;
-    if (key.size > 0 && !walk->has_header)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: has no header", visitor->path);
-    if (key.size > 0)
-        return visitor->entry(visitor->user, key, value, err);
-
-    bool no_memory;
-    ProtobufCAllocator allocator = hs__proto_allocator(walk->env);
-    ProtobufCMessage *message =
-        hs__proto_unpack(&hs__pb__bundle_header_proto__descriptor, walk->env, value.data, value.size, &no_memory);
-    const Hs__Pb__BundleHeaderProto *header = (const Hs__Pb__BundleHeaderProto *)message;
-    if (!header)
-        return no_memory ? hs__no_memory(err, value.size, visitor->path)
-                         : hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the header", visitor->path);
-    hs_code code = check_header(header, visitor->path, err);
-    if (!code)
-        code = visitor->header(visitor->user, header, err);
-    protobuf_c_message_free_unpacked(message, &allocator);
-    walk->has_header = true;
-    return code;
-}
-
-static hs_code visit_table(const hs_env *env, hs_bytes table, const hs__index_visitor *visitor, hs_error *err)
-{
-    index_walk walk = {.env = env, .visitor = visitor};
-    hs_code code = hs__table_read(env, table, visitor->path, visit, &walk, err);
-    if (!code && !walk.has_header)
-        code = hs_error_set(err, HS_DATA_LOSS, "%s: has no header", visitor->path);
-    return code;
-}
-
 char *hs__bundle_index_path(const hs_env *env, const char *prefix)
 {
     return hs__format(env, "%s.index", prefix);
@@ -106,18 +66,6 @@ static hs_code read_index_file(const hs_env *env, const char *path, char **data,
                             "TensorFlow's Saver, and save it in format V2",
                             prefix);
     hs__free(env, prefix);
-    return code;
-}
-
-hs_code hs__bundle_visit_index(const hs_env *env, const hs__index_visitor *visitor, hs_error *err)
-{
-    char *data = NULL;
-    size_t bytes = 0;
-    hs_code code = read_index_file(env, visitor->path, &data, &bytes, err);
-    if (code)
-        return code;
-    code = visit_table(env, (hs_bytes){data, bytes}, visitor, err);
-    hs__free(env, data);
     return code;
 }
 
@@ -159,8 +107,9 @@ static hs_code no_entry(const char *path, hs_bytes key, hs_error *err)
                         (const char *)key.data);
 }
 
-hs_code hs__bundle_unpack_entry(const hs_env *env, const char *path, hs_bytes key, hs_bytes value,
-                                Hs__Pb__BundleEntryProto **entry, hs_error *err)
+/* The caller frees the entry with protobuf_c_message_free_unpacked. */
+static hs_code unpack_entry(const hs_env *env, const char *path, hs_bytes key, hs_bytes value,
+                            Hs__Pb__BundleEntryProto **entry, hs_error *err)
 {
     bool no_memory;
     size_t dims;
@@ -201,8 +150,8 @@ static hs__bundle_entry entry_of(const Hs__Pb__BundleEntryProto *proto)
     return entry;
 }
 
-hs_code hs__bundle_check_place(const Hs__Pb__BundleEntryProto *entry, const char *path, const char *name, int32_t shards,
-                               hs_error *err)
+static hs_code check_place(const Hs__Pb__BundleEntryProto *entry, const char *path, const char *name, int32_t shards,
+                           hs_error *err)
 {
     if (entry->offset >= 0 && entry->size >= 0 && entry->shard_id >= 0 && entry->shard_id < shards)
         return HS_OK;
@@ -212,9 +161,11 @@ hs_code hs__bundle_check_place(const Hs__Pb__BundleEntryProto *entry, const char
 
 /* The first pass over an index reads the tensors. If some are stored in slices, a second pass reads these: their keys come
  * before all names, and a slice is added only if its tensor is known. */
-typedef struct {
+typedef struct filling {
     hs__bundle_reader *reader;
     const char *path;
+    hs_code (*entry)(struct filling *f, hs_bytes key, hs_bytes value, hs_error *err); /* of this pass */
+    bool has_header;
     bool any_slices; /* a tensor is stored in slices */
     size_t next;     /* index of the next entry, or of the next slice when verifying */
 } filling;
@@ -235,7 +186,7 @@ static hs_code add_tensor(filling *f, hs_bytes key, const Hs__Pb__BundleEntryPro
     if (strlen(name) != key.size)
         code = hs_error_set(err, HS_DATA_LOSS, "%s: a name contains a zero byte", f->path);
     if (!code)
-        code = hs__bundle_check_place(proto, f->path, name, reader->shards, err);
+        code = check_place(proto, f->path, name, reader->shards, err);
     if (!code)
         code =
             hs__reserve(reader->env, &reader->entries, &reader->entries_capacity, reader->n_entries + 1, sizeof entry, err);
@@ -253,23 +204,13 @@ static hs_code add_tensor(filling *f, hs_bytes key, const Hs__Pb__BundleEntryPro
     return code;
 }
 
-static hs_code read_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
+static hs_code read_entry(filling *f, hs_bytes key, hs_bytes value, hs_error *err)
 {
-    filling *f = user;
-    (void)err;
-    f->reader->shards = header->num_shards;
-    f->reader->big_endian = header->endianness == HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__BIG;
-    return HS_OK;
-}
-
-static hs_code read_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
-{
-    filling *f = user;
     Hs__Pb__BundleEntryProto *proto;
     ProtobufCAllocator allocator = hs__proto_allocator(f->reader->env);
     if (is_slice_key(key))
         return HS_OK;
-    hs_code code = hs__bundle_unpack_entry(f->reader->env, f->path, key, value, &proto, err);
+    hs_code code = unpack_entry(f->reader->env, f->path, key, value, &proto, err);
     if (code)
         return code;
     code = add_tensor(f, key, proto, err);
@@ -277,16 +218,15 @@ static hs_code read_entry(void *user, hs_bytes key, hs_bytes value, hs_error *er
     return code;
 }
 
-static hs_code read_slice_or_list(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+static hs_code read_slice_or_list(filling *f, hs_bytes key, hs_bytes value, hs_error *err)
 {
-    filling *f = user;
     Hs__Pb__BundleEntryProto *proto;
     bool of_slice = is_slice_key(key);
     ProtobufCAllocator allocator = hs__proto_allocator(f->reader->env);
     hs__bundle_entry *entry = of_slice ? NULL : &f->reader->entries[f->next++];
     if (entry && !entry->slices)
         return HS_OK;
-    hs_code code = hs__bundle_unpack_entry(f->reader->env, f->path, key, value, &proto, err);
+    hs_code code = unpack_entry(f->reader->env, f->path, key, value, &proto, err);
     if (code == HS_DATA_LOSS && of_slice) {
         hs__clear(err); /* reading its tensor will report it as missing; other tensors can be read */
         return HS_OK;
@@ -298,6 +238,38 @@ static hs_code read_slice_or_list(void *user, hs_bytes key, hs_bytes value, hs_e
         of_slice ? hs__bundle_add_slice(f->reader, key, &slice, err) : hs__bundle_list_slices(f->reader, entry, proto, err);
     protobuf_c_message_free_unpacked(&proto->base, &allocator);
     return code;
+}
+
+static hs_code read_header(filling *f, hs_bytes value, hs_error *err)
+{
+    bool no_memory;
+    ProtobufCAllocator allocator = hs__proto_allocator(f->reader->env);
+    ProtobufCMessage *message =
+        hs__proto_unpack(&hs__pb__bundle_header_proto__descriptor, f->reader->env, value.data, value.size, &no_memory);
+    const Hs__Pb__BundleHeaderProto *header = (const Hs__Pb__BundleHeaderProto *)message;
+    if (!header)
+        return no_memory ? hs__no_memory(err, value.size, f->path)
+                         : hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the header", f->path);
+    hs_code code = check_header(header, f->path, err);
+    f->reader->shards = header->num_shards;
+    f->reader->big_endian = header->endianness == HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__BIG;
+    f->has_header = true;
+    protobuf_c_message_free_unpacked(message, &allocator);
+    return code;
+}
+
+static hs_code read_key(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+{
+    filling *f = user;
+    if (key.size && !f->has_header)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has no header", f->path);
+    return key.size ? f->entry(f, key, value, err) : read_header(f, value, err);
+}
+
+static hs_code read_table(filling *f, hs_bytes table, hs_error *err)
+{
+    hs_code code = hs__table_read(f->reader->env, table, f->path, read_key, f, err);
+    return code || f->has_header ? code : hs_error_set(err, HS_DATA_LOSS, "%s: has no header", f->path);
 }
 
 /* The data of a tensor or of a slice. */
@@ -342,10 +314,11 @@ static hs_code check_extents(const hs__bundle_reader *reader, const char *path, 
 
 static hs_code fill(hs__bundle_reader *reader, const char *path, hs_bytes table, hs_error *err)
 {
-    filling f = {.reader = reader, .path = path};
-    hs_code code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, read_header, read_entry}, err);
+    filling f = {.reader = reader, .path = path, .entry = read_entry};
+    hs_code code = read_table(&f, table, err);
+    f.entry = read_slice_or_list;
     if (!code && f.any_slices)
-        code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, read_header, read_slice_or_list}, err);
+        code = read_table(&f, table, err);
     return code ? code : check_extents(reader, path, err);
 }
 

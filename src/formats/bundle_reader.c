@@ -6,7 +6,6 @@
 
 #include "base/crc32c.h"
 #include "formats/bundle_data.h"
-#include "formats/bundle_index.h"
 #include "formats/bundle_slices.h"
 #include "formats/byte_order.h"
 
@@ -60,12 +59,12 @@ hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *ent
 {
     hs__layout layout;
     if (!entry->slices)
-        return hs__bundle_verify_whole(reader, entry, err);
+        return hs__bundle_verify_whole(reader, entry, NULL, NULL, err);
     hs_code code = sorted_slices(reader, entry, &layout, err);
     if (code)
         return code;
     for (size_t i = 0; i < layout.n && !code; i++)
-        code = hs__bundle_verify_whole(reader, layout.items[i].entry, err);
+        code = hs__bundle_verify_whole(reader, layout.items[i].entry, NULL, NULL, err);
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "formats/bundle_data.h"
 #include "formats/bundle_index_writer.h"
+#include "formats/bundle_slices.h"
 #include "formats/byte_order.h"
 
 #include <string.h>
@@ -22,12 +23,11 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
     return writer->failed = hs__stream_open(&writer->data, env, path, err);
 }
 
-static void note_checked(hs__bundle_writer *writer, const hs__checked *checked, hs__bundle_entry *entry)
+static void note_nonfinite(hs__bundle_writer *writer, const hs__checked *checked, const char *name)
 {
-    entry->crc = hs__crc32c_mask(checked->crc);
     if (checked->nonfinite.first_index >= 0 && !writer->ignores_nonfinite && writer->n_nonfinite++ == 0) {
         writer->nonfinite = checked->nonfinite;
-        writer->nonfinite_name = entry->name;
+        writer->nonfinite_name = name;
     }
 }
 
@@ -42,7 +42,8 @@ static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor,
         code = hs__stream_write(&writer->data, data + done, n, err);
     }
     entry->bytes = tensor->bytes;
-    note_checked(writer, &checked, entry);
+    entry->crc = hs__crc32c_mask(checked.crc);
+    note_nonfinite(writer, &checked, entry->name);
     return code;
 }
 
@@ -76,9 +77,8 @@ static hs_code add_name(hs__bundle_writer *writer, const char *name, const char 
     return code ? code : hs__map_add(&writer->names, name, writer->n_entries, kept, err);
 }
 
-/* Writes zeros up to the next aligned offset, where the data of the entry begins. Fills the entry for a tensor with the
- * dtype and shape of `kind`. */
-static hs_code place_data(hs__bundle_writer *writer, const hs_tensor *kind, hs__bundle_entry *entry, hs_error *err)
+/* Writes zeros up to the next aligned offset, where the data of an entry begins. */
+static hs_code align(hs__bundle_writer *writer, hs_error *err)
 {
     static const char zeros[64];
     uint64_t over = writer->alignment ? writer->offset % writer->alignment : 0;
@@ -90,6 +90,13 @@ static hs_code place_data(hs__bundle_writer *writer, const hs_tensor *kind, hs__
         writer->offset += n;
         padding -= n;
     }
+    return code;
+}
+
+/* Aligns the data of the entry, and fills the entry for a tensor with the dtype and shape of `kind`. */
+static hs_code place_data(hs__bundle_writer *writer, const hs_tensor *kind, hs__bundle_entry *entry, hs_error *err)
+{
+    hs_code code = align(writer, err);
     entry->dtype = (int32_t)kind->dtype;
     entry->shard = writer->shard;
     entry->shape = hs_tensor_shape(kind);
@@ -214,7 +221,8 @@ hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, 
     }
     hs__free(writer->env, piece);
     entry.bytes = kind.bytes;
-    note_checked(writer, &checked, &entry);
+    entry.crc = hs__crc32c_mask(checked.crc);
+    note_nonfinite(writer, &checked, entry.name);
     writer->offset += entry.bytes;
     writer->entries[writer->n_entries++] = entry;
     return writer->failed = code;
@@ -260,6 +268,85 @@ hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name,
     writer->entries[writer->n_entries++] = entry;
     return writer->failed = code;
 }
+
+/* Copying. */
+
+typedef struct {
+    hs__bundle_writer *writer;
+    int32_t dtype;
+    hs__checked checked;
+} copying;
+
+/* hs__bundle_piece_fn */
+static hs_code copy_piece(void *user, char *piece, size_t at, size_t n, hs_error *err)
+{
+    copying *c = user;
+    if (hs__dtype_valid(c->dtype) && c->dtype != HS_STRING)
+        hs__check_piece(&c->checked, (hs_dtype)c->dtype, piece, at, n);
+    return hs__stream_write(&c->writer->data, piece, n, err);
+}
+
+/* Copies the data of the tensor or slice `from`, and makes its entry, which has its name. */
+static hs_code copy_data(hs__bundle_writer *writer, hs__bundle_reader *reader, const hs__bundle_entry *from,
+                         hs__bundle_entry *entry, hs_error *err)
+{
+    copying c = {writer, from->dtype, HS__NOT_CHECKED};
+    hs_code code = align(writer, err);
+    *entry = (hs__bundle_entry){.name = entry->name,
+                                .dtype = from->dtype,
+                                .shard = writer->shard,
+                                .shape = from->shape,
+                                .offset = writer->offset,
+                                .bytes = from->bytes,
+                                .crc = from->crc};
+    if (!code)
+        code = hs__bundle_verify_whole(reader, from, copy_piece, &c, err);
+    note_nonfinite(writer, &c.checked, entry->name);
+    writer->offset += entry->bytes;
+    return code;
+}
+
+static hs_code copy_slices(hs__bundle_writer *writer, hs__bundle_reader *reader, const hs__bundle_entry *from,
+                           const char *name, hs_error *err)
+{
+    hs__layout layout;
+    hs_code code = hs__bundle_lay_out(reader, from, &layout, err);
+    if (!code)
+        code = hs__reserve(writer->env, &writer->slices, &writer->slices_capacity, writer->n_slices + layout.n,
+                           sizeof *writer->slices, err);
+    for (size_t i = 0; !code && i < layout.n; i++) {
+        hs__bundle_slice slice = {.entry.name = name, .box = layout.items[i].box};
+        code = copy_data(writer, reader, layout.items[i].entry, &slice.entry, err);
+        writer->slices[writer->n_slices++] = slice;
+    }
+    return code;
+}
+
+hs_code hs__bundle_writer_add_copy(hs__bundle_writer *writer, hs__bundle_reader *reader, const hs__bundle_entry *from,
+                                   hs_error *err)
+{
+    hs__bundle_entry entry;
+    if (writer->failed)
+        return failed_before(writer, err);
+    if (reader->big_endian != hs__big_endian() || from->shape.rank < 0)
+        return writer->failed = hs_error_set(err, HS_UNIMPLEMENTED, "%s: cannot copy '%s': its %s is not supported",
+                                             reader->prefix, from->name, from->shape.rank < 0 ? "rank" : "byte order");
+    hs_code code = add_entry(writer, from->name, &entry, err);
+    if (code)
+        return writer->failed = code;
+    if (from->slices) {
+        entry.dtype = from->dtype;
+        entry.shape = from->shape;
+        entry.slices = from->slices;
+        code = copy_slices(writer, reader, from, entry.name, err);
+    } else {
+        code = copy_data(writer, reader, from, &entry, err);
+    }
+    writer->entries[writer->n_entries++] = entry;
+    return writer->failed = code;
+}
+
+/* Slices. */
 
 hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole,
                                     const int64_t *starts, const hs_tensor *slice, hs_error *err)

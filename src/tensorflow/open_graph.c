@@ -134,9 +134,3 @@ bool hs_tensorflow_collection_item(hs_backend backend, const char *key, size_t i
         *item = (hs_bytes){found->data, found->bytes};
     return found != NULL;
 }
-
-hs_bytes hs_tensorflow_saver_def(hs_backend backend)
-{
-    const hs__tf_backend *self = hs__tf_of(backend);
-    return self ? (hs_bytes){self->saver_def.data, self->saver_def.size} : (hs_bytes){NULL, 0};
-}

@@ -47,6 +47,7 @@ void hs__tf_release(hs__tf_backend *backend)
         return;
     hs_env env = backend->env;
     hs__tf_free_items(backend);
+    hs__tf_free_saver_defs(backend);
     hs__tf_free_variables(backend);
     hs__tf_free_ops(backend);
     hs__free(&env, backend->step.ops);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/tensor.h"
 #include "tensorflow/cluster/cluster.h"
+#include "graph.pb-c.h"
 #include "variable.pb-c.h"
 
 #include <stdatomic.h>
@@ -105,6 +106,8 @@ typedef struct {
     hs__tf_task own_task;   /* that server's task; its strings belong to `cluster` */
     int64_t timeout_ms;     /* of runs; 0: no limit */
     hs__buffer config, saver_def;
+    Hs__Pb__SaverDef **saver_defs; /* whose ops savers use (saver_defs.c) */
+    size_t n_saver_defs, saver_defs_capacity;
     hs__buffer meta;       /* the file's MetaGraphDef without graph_def and saver_def */
     hs__buffer meta_graph; /* the current MetaGraphDef without them, from the last call of hs__tf_meta_graph */
     TF_Graph *graph;
@@ -180,6 +183,7 @@ hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, 
 hs_code hs__tf_make_savers(hs__tf_backend *backend, hs_error *err);
 /* If graph_saves or graph_restores is set, makes the savers. INVALID_ARGUMENT: the graph has no SaverDef. */
 hs_code hs__tf_check_savers(hs__tf_backend *backend, hs_error *err);
+void hs__tf_free_saver_defs(hs__tf_backend *backend);
 
 /* queue_runner_defs.c: adds a queue runner to the collection HS_QUEUE_RUNNERS for each QueueRunnerDef without one. */
 hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, bool remote, hs_error *err);

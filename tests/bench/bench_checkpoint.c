@@ -9,7 +9,6 @@
  *                                next step. That step computes for twice the time of a memcpy, then updates all variables
  *   check_share                  additional time of a save over the same writes and syncs without checksum and finite check
  *   small_over_one               the same bytes in tensors of 4 KiB, over one tensor
- *   merge_over_save              the rate of merging two checkpoints, over the rate of saving both before
  *   extra_bytes                  peak memory that a foreground save allocates
  *
  * Arguments: MiB (1024) and a directory (the current one). Medians over interleaved rounds; GB/s are printed as well. */
@@ -380,32 +379,6 @@ static void bench_small(model *m, const char *directory)
     hs_checkpoint_remove(NULL, prefix[1], NULL);
 }
 
-/* Two processes save half of the variables each. */
-static void bench_merging(const model *m, const char *directory)
-{
-    model halves[2] = {{.data = m->data, .bytes = m->bytes / 2}, {.bytes = m->bytes / 2, .first = TENSORS}};
-    double saves[ROUNDS], merges[ROUNDS];
-    char prefix[3][512];
-    halves[1].data = m->data + m->bytes / 2 / sizeof *m->data;
-    for (int k = 0; k < 3; k++)
-        snprintf(prefix[k], sizeof prefix[k], "%s/bench-part-%d", directory, k);
-    open_model(&halves[0], TENSORS);
-    open_model(&halves[1], TENSORS);
-    for (int i = 0; i < ROUNDS; i++) {
-        hs_error err = {0};
-        saves[i] = save(&halves[0], prefix[0], FOREGROUND) + save(&halves[1], prefix[1], FOREGROUND);
-        double start = bench_now();
-        if (hs_checkpoint_merge(&env, (const char *const[]){prefix[0], prefix[1], NULL}, prefix[2], &err))
-            fail(&err);
-        merges[i] = bench_now() - start;
-        hs_checkpoint_remove(NULL, prefix[2], NULL);
-    }
-    bench_print("merge_over_save", median_ratio(saves, merges), "1");
-    bench_print("merge_gb_per_s", (double)m->bytes / 1e9 / bench_median(merges, ROUNDS), "GB/s");
-    close_model(&halves[0]);
-    close_model(&halves[1]);
-}
-
 int main(int argc, char **argv)
 {
     size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 1024) << 20;
@@ -420,7 +393,6 @@ int main(int argc, char **argv)
         m.data[i] = (float)(i % 1000003) * 0.001f;
     memset(spare, 1, bytes);
     bench_large(&m, directory, spare);
-    bench_merging(&m, directory);
     bench_small(&m, directory);
     free(spare);
     free(m.data);

@@ -120,16 +120,6 @@ static void another_saver_that_goes_leaves_the_hold(void **state)
     assert_held(f);
 }
 
-static void merging_leaves_the_hold(void **state)
-{
-    fixture *f = *state;
-    save_at(f, 1);
-    save_at(f, 2);
-    const char *const parts[] = {file_of(f, 1, NULL), NULL};
-    assert_ok(hs_checkpoint_merge(NULL, parts, test_path(f->directory, "merged"), &f->err), &f->err);
-    assert_held(f);
-}
-
 static void converting_leaves_the_hold(void **state)
 {
     fixture *f = *state;
@@ -283,16 +273,18 @@ static void a_start_that_saves_nothing_removes_the_temporary_state_file(void **s
     }
 }
 
-/* Files and a folder of the graph's save op. */
-static void temporary_files_of_the_graphs_op_are_removed(void **state)
+static void a_directory_of_save_variables_is_removed(void **state)
 {
     fixture *f = *state;
     save_at(f, 2);
-    mkdir(test_path(f->directory, "model.ckpt-3" HS__GRAPH_TMP "_temp"), 0777);
-    touch(f, "model.ckpt-3" HS__GRAPH_TMP "_temp/part-0");
-    touch(f, "model.ckpt-3" HS__GRAPH_TMP ".index");
+    mkdir(test_path(f->directory, "model.ckpt-3" HS__VARIABLES_TMP), 0777);
+    mkdir(test_path(f->directory, "model.ckpt-3" HS__VARIABLES_TMP "/variables_temp"), 0777);
+    touch(f, "model.ckpt-3" HS__VARIABLES_TMP "/variables_temp/part-0");
+    touch(f, "model.ckpt-3" HS__VARIABLES_TMP "/variables.index");
+    touch(f, "model.ckpt-3.tmp-notes");
     hold_again(f);
-    assert_int_equal(test_count_files(f->directory, HS__GRAPH_TMP), 0);
+    assert_false(test_exists(f->directory, "model.ckpt-3" HS__VARIABLES_TMP));
+    assert_true(test_exists(f->directory, "model.ckpt-3.tmp-notes"));
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 2));
 }
@@ -701,7 +693,6 @@ int main(void)
         with_fixture(another_user_continues_in_a_directory_that_both_may_write_to),
         with_fixture(freeing_the_saver_gives_it_up),
         with_fixture(another_saver_that_goes_leaves_the_hold),
-        with_fixture(merging_leaves_the_hold),
         with_fixture(converting_leaves_the_hold),
         with_fixture(a_saver_that_goes_elsewhere_gives_it_up),
         with_fixture(holding_that_fails_gives_it_up),
@@ -712,7 +703,7 @@ int main(void)
         with_fixture(holding_needs_a_saver_and_a_name),
         with_fixture(files_of_cut_saves_go),
         with_fixture(a_start_that_saves_nothing_removes_the_temporary_state_file),
-        with_fixture(temporary_files_of_the_graphs_op_are_removed),
+        with_fixture(a_directory_of_save_variables_is_removed),
         with_fixture(nothing_else_goes),
         with_fixture(data_stay_if_the_index_cannot_be_examined),
         with_fixture(data_that_were_replaced_go),

@@ -432,7 +432,7 @@ static void options_that_make_no_sense(void **state)
 
 /* Directories. */
 
-static void sa_043s_one_missing_level_is_created(void **state)
+static void tb_036s_sa_043s_one_missing_level_is_created(void **state)
 {
     fixture *f = *state;
     assert_ok(save(f, "new/model.ckpt", 1, NULL), &f->err);
@@ -494,7 +494,7 @@ int main(void)
         with_fixture(sa_042s_the_state_file_is_a_name_without_a_directory),
         with_fixture(sa_046s_cm_025s_a_checkpoint_cannot_be_called_like_the_state_file),
         with_fixture(options_that_make_no_sense),
-        with_fixture(sa_043s_one_missing_level_is_created),
+        with_fixture(tb_036s_sa_043s_one_missing_level_is_created),
         with_fixture(sa_017_two_missing_levels_or_a_file_in_the_way),
         with_fixture(a_directory_that_cannot_be_written_to),
     };

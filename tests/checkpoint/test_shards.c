@@ -370,25 +370,6 @@ static void a_rollback_renames_all_files(void **state)
     assert_int_equal(test_count_files(f->directory, "model.ckpt-2."), 5);
 }
 
-static void sharded_checkpoints_are_merged(void **state)
-{
-    fixture *f = *state;
-    wall *w = build(f);
-    assert_ok(wall_save(w, f, 4, NULL), &f->err);
-    save_at(f, 1);
-    use_shards(f, 1);
-    remove(test_path(f->directory, "checkpoint")); /* the newest of the state file cannot be merged */
-    wall_close(w);
-    const char *const from[] = {test_path(f->directory, "wall"), file_of(f, 1, NULL), NULL};
-    assert_ok(hs_checkpoint_merge(&f->t.env, from, test_path(f->directory, "all"), &f->err), &f->err);
-    assert_int_equal(test_count_files(f->directory, "all.data-"), 6);
-    hs__bundle_reader reader;
-    open_bundle(f, "all", &reader);
-    for (size_t i = 0; i < reader.n_entries; i++)
-        assert_ok(hs__bundle_verify(&reader, &reader.entries[i], &f->err), &f->err);
-    hs__bundle_reader_close(&reader);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,7 +393,6 @@ int main(void)
         with_shards(sa_021_sharded_basics),
         with_shards(sa_024_sharded_checkpoints_are_deleted_whole),
         with_shards(a_rollback_renames_all_files),
-        with_shards(sharded_checkpoints_are_merged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
 #include "formats/slices.h"
 
 #include "base/crc32c.h"
-#include "formats/bundle_merge.h"
 
 #include <errno.h>
 
@@ -345,28 +344,6 @@ static void slices_of_another_file_are_joined(void **state)
     hs__bundle_reader_close(&reader);
 }
 
-/* A merge renumbers the data files from a given number on. */
-static void a_merged_index_may_begin_at_any_file(void **state)
-{
-    (void)state;
-    write_in_two_files(0, 2);
-    for (int32_t first = 0; first < 3; first++) {
-        hs__bundle_merge merge;
-        assert_ok(hs__bundle_merge_make(&merge, &t.env, (const char *const[]){PREFIX, NULL}, in("m"), first, &err), &err);
-        assert_int_equal(merge.n_files, 2);
-        for (size_t i = 0; i < 2; i++)
-            assert_ok(hs__rename(&t.env, merge.files[i].from, merge.files[i].to, &err), &err);
-        assert_ok(hs__file_write_synced(&t.env, in("m.index"), merge.index.data, merge.index.size, &err), &err);
-        hs__bundle_merge_free(&merge);
-        hs__bundle_reader reader;
-        assert_ok(hs__bundle_reader_open(&reader, &t.env, in("m"), &err), &err);
-        assert_int_equal(reader.shards, first + 2);
-        assert_whole(&reader);
-        hs__bundle_reader_close(&reader);
-        write_in_two_files(0, 2);
-    }
-}
-
 /* Invalid slices. */
 
 static void assert_not_added(hs__bundle_writer *writer, hs_code code, const char *why)
@@ -533,7 +510,6 @@ int main(void)
         TEST(tb_006_slices_are_not_tensors_and_keep_their_order),
         TEST(tb_007_a_slice_that_covers_the_tensor_is_the_tensor),
         TEST(slices_of_another_file_are_joined),
-        TEST(a_merged_index_may_begin_at_any_file),
         TEST(invalid_slices_are_not_added),
         TEST(writing_may_fail_anywhere),
         TEST(tb_007_full_extents_may_be_omitted),

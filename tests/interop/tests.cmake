@@ -2,7 +2,7 @@
 # TensorFlow and TensorBoard check the files that this library writes and reads. The programs use only the public headers; the
 # tests are in Python.
 set(interop_programs)
-foreach(program IN ITEMS save_checkpoint save_large dump_checkpoint read_slices merge_checkpoints restore_variables safetensors train_model
+foreach(program IN ITEMS save_checkpoint save_large dump_checkpoint read_slices restore_variables safetensors train_model
                          write_events write_values records average scalars train_graph)
   add_executable(interop_${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c)
   hooksess_compile_options(interop_${program})

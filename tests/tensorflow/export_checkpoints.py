@@ -157,6 +157,7 @@ def export_changed(directory, meta):
     write("first_format", saver(first_format))
     write("no_filename", saver(lambda saver_def: saver_def.ClearField("filename_tensor_name")))
     write("no_save", saver(lambda saver_def: saver_def.ClearField("save_tensor_name")))
+    write("no_restore", saver(lambda saver_def: saver_def.ClearField("restore_op_name")))
     write("wrong_save", saver(lambda saver_def: setattr(saver_def, "save_tensor_name", "save/Const:0")))
     write("outside", outside)
     write("signature", with_signature)
@@ -170,14 +171,16 @@ def export_changed(directory, meta):
 
 
 def export_small_floats(directory):
-    """Variables of a type that hs_dtype lacks, without an op that initializes them all."""
+    """Variables of a type that hs_dtype lacks, without an op that initializes them all, and TensorFlow's Saver of them."""
     with tf.Graph().as_default():
         tf.enable_resource_variables()
         for name, collection in ("small_floats", tf.GraphKeys.GLOBAL_VARIABLES), ("small_floats_local", tf.GraphKeys.LOCAL_VARIABLES):
             value = variable(name, numpy.float32([1, 2]).astype(dtypes.float8_e5m2.as_numpy_dtype), collections=[collection])
-            tf.reduce_sum(tf.cast(value, tf.float32), name=f"{name}/sum")
+            number = tf.cast(value, tf.float32)
+            tf.reduce_sum(number, name=f"{name}/sum")
+            tf.group(tf.assign(value, tf.cast(2 * number, value.dtype)), name=f"{name}/double")
         tf.group(tf.assign_add(tf.train.get_or_create_global_step(), 1), name="train_op")
-        tf.train.export_meta_graph(str(directory / "small_floats.meta"))
+        tf.train.export_meta_graph(str(directory / "small_floats.meta"), saver_def=tf.train.Saver().saver_def)
 
 
 def export_huge(directory):

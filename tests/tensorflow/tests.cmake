@@ -20,7 +20,7 @@ function(hooksess_tensorflow_program target)
   target_link_libraries(${target} PRIVATE hooksess::tensorflow hooksess_test_run)
 endfunction()
 
-set(modules open run step train input stop add_op memory hostile damaged checkpoints)
+set(modules open run step train input stop add_op memory hostile damaged merging checkpoints)
 if(HOOKSESS_SANITIZE AND NOT HOOKSESS_HEAVY_TESTS)
   list(REMOVE_ITEM modules checkpoints) # mostly TensorFlow's own time
 endif()

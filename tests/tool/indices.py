@@ -45,10 +45,10 @@ def block(pairs):
     return data + b"".join(start.to_bytes(4, "little") for start in starts + [len(starts)])
 
 
-def index(entries, shards=1, big_endian=False, compress=None):
+def index(entries, shards=1, big_endian=False, producer=1, compress=None):
     """The file with these entries, by name. `compress` makes Snappy of a block."""
     out, handles = b"", []
-    header = field(1, shards) + (field(2, 1) if big_endian else b"") + field(3, field(1, 1))
+    header = field(1, shards) + (field(2, 1) if big_endian else b"") + field(3, field(1, producer))
     pairs = [(b"", header)] + sorted(entries.items())
     for make in (lambda: block(pairs), lambda: block([]), lambda: block([(pairs[-1][0], handles[0])])):
         data = compress(make()) if compress else make()
