@@ -3,6 +3,8 @@
  * infinity. */
 #include "base/tensor.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,11 +117,10 @@ const char *hs_shape_text(const hs_shape *shape, char *text, size_t bytes)
         snprintf(text, bytes, "?");
         return text;
     }
-    size_t used = (size_t)snprintf(text, bytes, "[");
-    for (int32_t i = 0; i < shape->rank && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, i ? ",%lld" : "%lld", (long long)shape->dims[i]);
-    if (used < bytes)
-        snprintf(text + used, bytes - used, "]");
+    snprintf(text, bytes, "[");
+    for (int32_t i = 0; i < shape->rank; i++)
+        hs__append(text, bytes, i ? ",%lld" : "%lld", (long long)shape->dims[i]);
+    hs__append(text, bytes, "]");
     return text;
 }
 

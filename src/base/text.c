@@ -58,6 +58,42 @@ size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut)
     return used;
 }
 
+void hs__append(char *to, size_t size, const char *format, ...)
+{
+    const size_t used = strnlen(to, size);
+    if (used == size)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = hs__vsnprintf(to + used, size - used, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        to[used] = '\0';
+    if (length < 0 || (size_t)length < size - used)
+        return;
+    size_t last = size - 1; /* behind the first byte of the last character */
+    while (last > used && ((unsigned char)to[last - 1] & 0xc0) == 0x80)
+        last--;
+    if (last > used && !hs__utf8_length(to + last - 1, size - last))
+        to[last - 1] = '\0';
+}
+
+void hs__append_item(char *to, size_t size, const char *format, ...)
+{
+    static const char more[] = ", ...";
+    enum { COMMA = 2, MORE = sizeof more - 1 };
+    const size_t used = strlen(to), begin = used ? used + COMMA : 0, room = size > begin + MORE ? size - begin - MORE : 0;
+    if (strcmp(to, more + COMMA) == 0 || (used >= MORE && strcmp(to + used - MORE, more) == 0))
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    memcpy(to + used, more, begin - used);
+    const int length = hs__vsnprintf(to + begin, room, format, arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length >= room)
+        memcpy(to + begin, more + COMMA, sizeof more - COMMA);
+}
+
 const char *hs__secs_text(char to[HS__NUMBER_TEXT], double secs)
 {
     int decimals = secs >= 100 ? 0 : secs >= 10 ? 1 : secs >= 0.1 ? 2 : 3;

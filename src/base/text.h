@@ -2,10 +2,10 @@
 #ifndef HS_BASE_TEXT_H
 #define HS_BASE_TEXT_H
 
+#include <hooksess/status.h>
+
 #include "base/utf8.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Text from outside the library: names and messages may contain any bytes. */
@@ -20,6 +20,14 @@ bool hs__is_control(const char *text, size_t length);
  * ends in "..." if it does not fit in `room` bytes or if `is_cut` (the text is truncated already). Returns the length of
  * the whole line. `to` does not overlap `text`, and `room` is at least 4. */
 size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut);
+
+/* Appends to the terminated text in `to`, an array of `size` bytes. The locale does not matter. */
+
+/* Cuts off what does not fit, at the end of a UTF-8 character. */
+void hs__append(char *to, size_t size, const char *format, ...) HS_PRINTF(3, 4);
+/* Appends an item and, if it is not the first, ", " before it. A list that would not fit ends in ", ..." instead of the
+ * item and all later ones. */
+void hs__append_item(char *to, size_t size, const char *format, ...) HS_PRINTF(3, 4);
 
 /* Numbers for log lines, in `to`, which is returned: "0.18 s", "12.3 s", "1234 s"; "512 bytes", "1.2 MiB"; a rate
  * per second "0.25", "85.3", "124000". */

@@ -3,6 +3,7 @@
 
 #include "base/crc32c.h"
 #include "base/state.h"
+#include "base/text.h"
 #include "checkpoint/stored_states.h"
 #include "checkpoint/unclaimed_states.h"
 #include "replicas/group.h"
@@ -129,11 +130,11 @@ static bool find_record(cursor from, const char *key, uint32_t key_bytes, record
 
 static void note_difference(receiving *r, int32_t rank, const char *key, uint32_t key_bytes)
 {
-    size_t used = strlen(r->ranks), shown = key_bytes < sizeof r->state ? key_bytes : sizeof r->state - 1;
+    size_t shown = key_bytes < sizeof r->state ? key_bytes : sizeof r->state - 1;
     if (!r->state[0])
         snprintf(r->state, sizeof r->state, "%.*s", (int)shown, key);
-    if (strlen(r->state) == shown && memcmp(r->state, key, shown) == 0 && used + 16 < sizeof r->ranks)
-        snprintf(r->ranks + used, sizeof r->ranks - used, "%s%d", used ? ", " : "", (int)rank);
+    if (strlen(r->state) == shown && memcmp(r->state, key, shown) == 0)
+        hs__append_item(r->ranks, sizeof r->ranks, "%d", (int)rank);
 }
 
 static hs_code add_gathered(hs_raw_session *session, const record *r, const char *key, const char *identity,

@@ -2,12 +2,11 @@
 /* Evaluates a checkpoint once, or each new checkpoint of a directory. */
 #include "drivers/evaluation_loop.h"
 
-#include "base/c_locale.h"
+#include "base/text.h"
 #include "checkpoint/directory.h"
 #include "session/session.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { LINE = 1500, TIMEOUT_SECS = 600 };
@@ -174,22 +173,20 @@ static hs_code publish(const hs_evaluation_result *metrics, hs_session *session,
 {
     const char *name;
     char line[LINE] = "";
-    size_t used = 0;
     hs_code code = HS_OK;
     if (options->summary_dir)
         code = hs_raw_session_summary_writer(hs_session_raw(session), options->summary_dir, &writer, err);
     for (size_t i = 0; !code && (name = hs_evaluation_result_name(metrics, i)); i++) {
         if (writer)
             code = hs_summary_writer_scalar(writer, name, metrics->values[i], metrics->step, err);
-        if (used < sizeof line)
-            used += (size_t)hs__snprintf(line + used, sizeof line - used, "%s%s = %.6g", used ? ", " : ": ", name,
-                                         metrics->values[i]);
+        hs__append_item(line, sizeof line, "%s = %.6g", name, metrics->values[i]);
     }
     if (!code && writer)
         code = hs_raw_session_flush_writer(hs_session_raw(session), writer, false, err);
     if (!code)
-        hs_log(&metrics->env, HS_LOG_INFO, "step %lld: evaluated %s, %lld batch%s%s", (long long)metrics->step,
-               metrics->checkpoint, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", line);
+        hs_log(&metrics->env, HS_LOG_INFO, "step %lld: evaluated %s, %lld batch%s%s%s", (long long)metrics->step,
+               metrics->checkpoint, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", *line ? ": " : "",
+               line);
     return code;
 }
 

@@ -2,6 +2,8 @@
 /* Boxes, and the runs of bytes that two boxes of one tensor have in common. */
 #include "formats/box.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -57,15 +59,14 @@ int hs__box_order(const hs__box *box, const hs__box *other)
 
 const char *hs__box_text(const hs__box *box, char *text, size_t bytes)
 {
-    size_t used = (size_t)snprintf(text, bytes, "[");
-    for (int32_t i = 0; i < box->rank && used < bytes; i++) {
+    snprintf(text, bytes, "[");
+    for (int32_t i = 0; i < box->rank; i++) {
         int64_t start = box->starts[i], length = box->lengths[i];
-        used += (size_t)snprintf(text + used, bytes - used, i ? ",%lld:" : "%lld:", (long long)start);
-        if (length >= 0 && used < bytes) /* unsigned: numbers of a file may overflow */
-            used += (size_t)snprintf(text + used, bytes - used, "%llu", (unsigned long long)start + (uint64_t)length);
+        hs__append(text, bytes, i ? ",%lld:" : "%lld:", (long long)start);
+        if (length >= 0) /* unsigned: numbers of a file may overflow */
+            hs__append(text, bytes, "%llu", (unsigned long long)start + (uint64_t)length);
     }
-    if (used < bytes)
-        snprintf(text + used, bytes - used, "]");
+    hs__append(text, bytes, "]");
     return text;
 }
 

@@ -3,7 +3,6 @@
 
 #include <hooksess/hooks/moving_average.h>
 
-#include "base/c_locale.h"
 #include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
@@ -128,12 +127,9 @@ static hs_code publish(const pass *p, hs_error *err)
 static void log_metrics(const pass *p)
 {
     const evaluation *hook = p->hook;
-    char line[LINE], batches[64] = "", secs[HS__NUMBER_TEXT];
-    size_t used = 0;
-    line[0] = '\0';
-    for (size_t i = 0; hook->metrics[i] && used < sizeof line; i++)
-        used += (size_t)hs__snprintf(line + used, sizeof line - used, "%s%s = %.6g", i ? ", " : "", hook->metrics[i],
-                                     hook->values[i]);
+    char line[LINE] = "", batches[64] = "", secs[HS__NUMBER_TEXT];
+    for (size_t i = 0; hook->metrics[i]; i++)
+        hs__append_item(line, sizeof line, "%s = %.6g", hook->metrics[i], hook->values[i]);
     if (hook->eval_op)
         snprintf(batches, sizeof batches, "%lld batch%s, ", (long long)p->batches, p->batches == 1 ? "" : "es");
     hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s: %s (%s%s)", (long long)p->step, hook->name, line, batches,

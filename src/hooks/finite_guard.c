@@ -8,6 +8,7 @@
 
 #include "base/c_locale.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "hooks/finite_rollback.h"
 #include "hooks/finite_spike.h"
 #include "hooks/lookup.h"
@@ -37,22 +38,6 @@ typedef struct {
     char first[768];   /* describes the first bad tensor */
     char further[512]; /* the names of the others; "" if there are none */
 } finding;
-
-/* A text under construction. Text beyond its size is cut off. */
-typedef struct {
-    char *to;
-    size_t bytes, used;
-} bounded_text;
-
-HS_PRINTF(2, 3) static void append(bounded_text *t, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int length = hs__vsnprintf(t->to + t->used, t->bytes - t->used, format, arguments);
-    va_end(arguments);
-    if (length > 0)
-        t->used += (size_t)length < t->bytes - t->used ? (size_t)length : t->bytes - t->used - 1;
-}
 
 /* Returns the stage of the name with this index. */
 static int stage_of(const watched_list *watched, size_t index)
@@ -94,20 +79,20 @@ static hs_code check_watched_variables(const watched_list *watched, hs_backend b
     return HS_OK;
 }
 
-static void append_index(bounded_text *t, const hs_tensor *value, int64_t index)
+static void append_index(finding *found, const hs_tensor *value, int64_t index)
 {
     int64_t at[HS_MAX_RANK], rest = index;
     for (int i = value->rank - 1; i >= 0; i--) {
         at[i] = rest % value->dims[i];
         rest /= value->dims[i];
     }
-    append(t, "[");
+    hs__append(found->first, sizeof found->first, "[");
     for (int i = 0; i < value->rank; i++)
-        append(t, i ? ",%lld" : "%lld", (long long)at[i]);
-    append(t, "] (element %lld)", (long long)index);
+        hs__append(found->first, sizeof found->first, i ? ",%lld" : "%lld", (long long)at[i]);
+    hs__append(found->first, sizeof found->first, "] (element %lld)", (long long)index);
 }
 
-static void append_range(bounded_text *t, const hs_tensor *host)
+static void append_range(finding *found, const hs_tensor *host)
 {
     double least = INFINITY, most = -INFINITY;
     size_t n = host->bytes / hs_dtype_size(host->dtype);
@@ -119,7 +104,7 @@ static void append_range(bounded_text *t, const hs_tensor *host)
         most = number > most ? number : most;
     }
     if (least <= most)
-        append(t, ", the other elements from %.9g to %.9g", least, most);
+        hs__append(found->first, sizeof found->first, ", the other elements from %.9g to %.9g", least, most);
 }
 
 static void describe_nonfinite(finding *found, const watched_list *watched, size_t index, const hs_tensor *host,
@@ -128,25 +113,22 @@ static void describe_nonfinite(finding *found, const watched_list *watched, size
     static const char *const stages[STAGES] = {"input", "activation", "loss", "gradient", "parameter", ""};
     char shape[HS_SHAPE_TEXT_SIZE];
     hs_shape of = hs_tensor_shape(host);
-    bounded_text t = {found->first, sizeof found->first, 0};
-    append(&t, "%s '%.256s', %s %s, is not finite: first at ", stages[found->first_stage], watched->names[index],
-           hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape));
-    append_index(&t, host, bad->first_index);
-    append(&t, "; %llu NaN, %llu +infinity, %llu -infinity of %zu", (unsigned long long)bad->nan,
-           (unsigned long long)bad->positive_infinity, (unsigned long long)bad->negative_infinity,
-           host->bytes / hs_dtype_size(host->dtype));
-    append_range(&t, host);
+    snprintf(found->first, sizeof found->first, "%s '%.256s', %s %s, is not finite: first at ", stages[found->first_stage],
+             watched->names[index], hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape));
+    append_index(found, host, bad->first_index);
+    hs__append(found->first, sizeof found->first, "; %llu NaN, %llu +infinity, %llu -infinity of %zu",
+               (unsigned long long)bad->nan, (unsigned long long)bad->positive_infinity,
+               (unsigned long long)bad->negative_infinity, host->bytes / hs_dtype_size(host->dtype));
+    append_range(found, host);
 }
 
 /* Counts a bad tensor. Returns true if it is the first one, which the caller describes. */
 static bool count_offender(finding *found, const watched_list *watched, size_t index, hs_run_context *run)
 {
     int stage = stage_of(watched, index);
-    size_t used = strlen(found->further);
-    bounded_text further = {found->further, sizeof found->further, used};
     found->has_bad_parameter |= stage == PARAMETERS;
     if (found->offenders++) {
-        append(&further, "%s%s/%s", used ? ", " : "", stage_name(stage), watched->names[index]);
+        hs__append_item(found->further, sizeof found->further, "%s/%s", stage_name(stage), watched->names[index]);
         return false;
     }
     found->first_stage = stage;
@@ -166,9 +148,9 @@ static hs_code check_spike(const watched_list *watched, size_t index, hs__spikes
     if (!hs__spikes_check(spikes, index - watched->ends[LOSSES - 1], value, &mean, &zscore) ||
         !count_offender(found, watched, index, run))
         return HS_OK;
-    bounded_text t = {found->first, sizeof found->first, 0};
-    append(&t, "loss '%.256s' is %.9g, which is %.3g standard deviations above %.9g, the mean of the last %lld values",
-           watched->names[index], value, zscore, mean, (long long)spikes->window);
+    hs__snprintf(found->first, sizeof found->first,
+                 "loss '%.256s' is %.9g, which is %.3g standard deviations above %.9g, the mean of the last %lld values",
+                 watched->names[index], value, zscore, mean, (long long)spikes->window);
     return HS_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/c_locale.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
@@ -296,9 +297,7 @@ static int64_t batches_to_skip(const hs__rollback *rollback, int64_t skipped_bef
 
 static void add_to_history(hs__rollback *rollback, int64_t from, int64_t to)
 {
-    size_t used = strlen(rollback->history);
-    snprintf(rollback->history + used, sizeof rollback->history - used, "%sstep %lld to %lld", used ? ", " : "",
-             (long long)from, (long long)to);
+    hs__append_item(rollback->history, sizeof rollback->history, "step %lld to %lld", (long long)from, (long long)to);
 }
 
 static void log_rollback(const hs__rollback *rollback, hs_raw_session *session, int64_t bad_step, int64_t step,

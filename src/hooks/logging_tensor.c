@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/logging_tensor.h>
 
-#include "base/c_locale.h"
 #include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
 #include "hooks/timing.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { LINE = 1900, SHOWN_ELEMENTS = 16, NOT_LOGGED = -1 };
 
@@ -52,28 +50,24 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 }
 
 /* Tensors that are not real numbers are shown by type and shape. */
-static void append_value(char *line, size_t *used, const hs_tensor *value, const hs_env *env)
+static void append_value(char line[LINE], const hs_tensor *value, const hs_env *env)
 {
     hs_host_copy copy = {.env = env};
     hs_tensor host;
     size_t size = hs_dtype_size(value->dtype), n = size ? value->bytes / size : 0;
     char shape[HS_SHAPE_TEXT_SIZE];
     hs_shape of = hs_tensor_shape(value);
-    int length;
     if (value->dtype == HS_STRING || value->dtype == HS_COMPLEX64 || value->dtype == HS_COMPLEX128 ||
         hs_tensor_host(value, &copy, &host, NULL)) {
-        length = snprintf(line + *used, LINE - *used, "%s %s", hs_dtype_name(value->dtype),
-                          hs_shape_text(&of, shape, sizeof shape));
-        *used += (size_t)length;
+        hs__append(line, LINE, "%s %s", hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape));
         hs_host_copy_free(&copy);
         return;
     }
     const char *open = value->rank ? "[" : "", *close = value->rank ? n > SHOWN_ELEMENTS ? " ...]" : "]" : "";
-    *used += (size_t)snprintf(line + *used, LINE - *used, "%s", open);
-    for (size_t i = 0; i < n && i < SHOWN_ELEMENTS && *used < LINE; i++)
-        *used += (size_t)hs__snprintf(line + *used, LINE - *used, i ? " %.9g" : "%.9g", hs_tensor_number(&host, i));
-    if (*used < LINE)
-        *used += (size_t)snprintf(line + *used, LINE - *used, "%s", close);
+    hs__append(line, LINE, "%s", open);
+    for (size_t i = 0; i < n && i < SHOWN_ELEMENTS; i++)
+        hs__append(line, LINE, i ? " %.9g" : "%.9g", hs_tensor_number(&host, i));
+    hs__append(line, LINE, "%s", close);
     hs_host_copy_free(&copy);
 }
 
@@ -82,9 +76,7 @@ static void append_value(char *line, size_t *used, const hs_tensor *value, const
 static void log_values(const logging_tensor *hook, const hs_raw_session *session, const hs_run_values *values, int64_t step,
                        const double *elapsed)
 {
-    char line[LINE], secs[HS__NUMBER_TEXT], rank[32] = "";
-    size_t used = 0;
-    line[0] = '\0';
+    char line[LINE] = "", secs[HS__NUMBER_TEXT], rank[32] = "";
     if (hook->rank)
         snprintf(rank, sizeof rank, step >= 0 ? ", rank %d" : "rank %d: ", (int)hook->rank);
     if (hook->formatter) {
@@ -93,15 +85,15 @@ static void log_values(const logging_tensor *hook, const hs_raw_session *session
         return;
     }
     if (step >= 0)
-        used = (size_t)snprintf(line, sizeof line, "step %lld%s: ", (long long)step, rank);
+        snprintf(line, sizeof line, "step %lld%s: ", (long long)step, rank);
     else
-        used = (size_t)snprintf(line, sizeof line, "%s", rank);
-    for (size_t i = 0; hook->labels[i] && used < sizeof line; i++) {
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = ", i ? ", " : "", hook->labels[i]);
-        if (used < sizeof line && !hs_raw_session_is_computed(session, hook->tensors[i]))
-            used += (size_t)snprintf(line + used, sizeof line - used, "not computed in this step");
-        else if (used < sizeof line)
-            append_value(line, &used, hs_run_values_tensor(values, i), hook->session_env);
+        snprintf(line, sizeof line, "%s", rank);
+    for (size_t i = 0; hook->labels[i]; i++) {
+        hs__append(line, sizeof line, "%s%s = ", i ? ", " : "", hook->labels[i]);
+        if (!hs_raw_session_is_computed(session, hook->tensors[i]))
+            hs__append(line, sizeof line, "not computed in this step");
+        else
+            append_value(line, hs_run_values_tensor(values, i), hook->session_env);
     }
     if (elapsed)
         hs_log(hook->session_env, HS_LOG_INFO, "%s (%s)", line, hs__secs_text(secs, *elapsed));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/progress.h>
 
-#include "base/c_locale.h"
+#include "base/text.h"
 #include "base/write_posix.h"
 #include "hooks/ranks.h"
 #include "hooks/scalar_rows.h"
@@ -10,7 +10,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -186,62 +185,51 @@ static void measure(progress *hook, const hs_scalar_row *row)
     hook->seen_ns = row->now_ns;
 }
 
-/* Appends, and cuts text that is too long. */
-static void HS_PRINTF(3, 4) append(char *text, size_t *used, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int n = *used < TEXT ? hs__vsnprintf(text + *used, TEXT - *used, format, arguments) : 0;
-    va_end(arguments);
-    *used += n > 0 ? (size_t)n : 0;
-}
-
 /* "1:43", "2:00:03", "5d 01:00:00". */
-static void append_time(char *text, size_t *used, double secs)
+static void append_time(char text[TEXT], double secs)
 {
     if (!(secs < 1e9)) {
-        append(text, used, "years");
+        hs__append(text, TEXT, "years");
         return;
     }
     long long all = (long long)(secs + 0.5), days = all / 86400, hours = all / 3600 % 24, minutes = all / 60 % 60;
     if (days)
-        append(text, used, "%lldd %02lld:%02lld:%02lld", days, hours, minutes, all % 60);
+        hs__append(text, TEXT, "%lldd %02lld:%02lld:%02lld", days, hours, minutes, all % 60);
     else if (hours)
-        append(text, used, "%lld:%02lld:%02lld", hours, minutes, all % 60);
+        hs__append(text, TEXT, "%lld:%02lld:%02lld", hours, minutes, all % 60);
     else
-        append(text, used, "%lld:%02lld", minutes, all % 60);
+        hs__append(text, TEXT, "%lld:%02lld", minutes, all % 60);
 }
 
-static void append_rate(char *text, size_t *used, double rate)
+static void append_rate(char text[TEXT], double rate)
 {
-    append(text, used, rate >= 100 ? ", %.0f steps/s" : ", %.3g steps/s", rate);
+    hs__append(text, TEXT, rate >= 100 ? ", %.0f steps/s" : ", %.3g steps/s", rate);
 }
 
-static void append_step(const progress *hook, char *text, size_t *used, int64_t step)
+static void append_step(const progress *hook, char text[TEXT], int64_t step)
 {
-    append(text, used, "step %lld", (long long)step);
+    hs__append(text, TEXT, "step %lld", (long long)step);
     if (hook->last_step)
-        append(text, used, "/%lld %.1f%%", (long long)hook->last_step, 100.0 * (double)step / (double)hook->last_step);
+        hs__append(text, TEXT, "/%lld %.1f%%", (long long)hook->last_step, 100.0 * (double)step / (double)hook->last_step);
 }
 
 static hs_code show(void *self, const hs_scalar_row *row, hs_error *err)
 {
     progress *hook = self;
-    char text[TEXT];
-    size_t used = 0;
+    char text[TEXT] = "";
     (void)err;
     measure(hook, row);
     double rate = hook->secs > 0 ? hook->steps / hook->secs : 0;
-    append_step(hook, text, &used, row->step);
+    append_step(hook, text, row->step);
     if (rate > 0)
-        append_rate(text, &used, rate);
+        append_rate(text, rate);
     if (rate > 0 && hook->last_step > row->step) {
-        append(text, &used, ", ");
-        append_time(text, &used, (double)(hook->last_step - row->step) / rate);
-        append(text, &used, " left");
+        hs__append(text, TEXT, ", ");
+        append_time(text, (double)(hook->last_step - row->step) / rate);
+        hs__append(text, TEXT, " left");
     }
     for (const hs_scalar *scalar = row->scalars; scalar->name; scalar++)
-        append(text, &used, ", %s = %.4g", scalar->name, scalar->value);
+        hs__append(text, TEXT, ", %s = %.4g", scalar->name, scalar->value);
     show_line(&hook->line, text);
     return hook->line.dead ? HS_STOP : HS_OK;
 }
@@ -249,15 +237,14 @@ static hs_code show(void *self, const hs_scalar_row *row, hs_error *err)
 static hs_code show_end(void *self, const hs_scalar_row *row, hs_error *err)
 {
     progress *hook = self;
-    char text[TEXT];
-    size_t used = 0;
+    char text[TEXT] = "";
     (void)err;
     double secs = (double)(row->now_ns - row->begin_ns) / 1e9;
-    append_step(hook, text, &used, row->step);
+    append_step(hook, text, row->step);
     if (secs > 0 && row->step > row->begin_step)
-        append_rate(text, &used, (double)(row->step - row->begin_step) / secs);
-    append(text, &used, ", took ");
-    append_time(text, &used, secs);
+        append_rate(text, (double)(row->step - row->begin_step) / secs);
+    hs__append(text, TEXT, ", took ");
+    append_time(text, secs);
     show_line(&hook->line, text);
     return HS_OK;
 }

@@ -2,6 +2,7 @@
 #include <hooksess/hooks/replica_check.h>
 
 #include "base/crc32c.h"
+#include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
 #include "hooks/timing.h"
@@ -193,16 +194,15 @@ static uint32_t majority(const comparison *c, size_t variable, int32_t rank_coun
 /* Fills the ranks that do not have `sum`. */
 static void list_minority(const comparison *c, size_t variable, int32_t rank_count, uint32_t sum, divergence *found)
 {
-    size_t used = 0;
     found->rank = -1;
+    found->ranks[0] = '\0';
     for (int32_t i = 0; i < rank_count; i++) {
         if (c->all[(size_t)i * c->n + variable] == sum)
             continue;
         found->several = found->rank >= 0;
         if (!found->several)
             found->rank = i;
-        if (used + 24 < sizeof found->ranks)
-            used += (size_t)snprintf(found->ranks + used, sizeof found->ranks - used, used ? ", %d" : "%d", (int)i);
+        hs__append_item(found->ranks, sizeof found->ranks, "%d", (int)i);
     }
 }
 

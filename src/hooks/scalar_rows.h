@@ -10,19 +10,13 @@
 /* Fetches numbers on a schedule and passes them to a sink, row by row. Used by hs_scalars, hs_metrics_file and
  * hs_progress. */
 
-/* The last value of each metric of the session's board, and whether a row has it. A restore clears the session's board, so
- * the metrics that no row has are saved in the checkpoint. */
-typedef struct hs__board_metric {
-    int64_t known, shown; /* 0 or 1. known: the metric was set; shown: at least one row contains it */
+/* The last value of a metric of the session. A restore clears the session's metrics, so those that no row has are saved in
+ * the checkpoint. */
+typedef struct hs__seen_metric {
+    int64_t is_set, is_written; /* 0 or 1. is_written: a row has it */
     int64_t step;
     double value;
-} hs__board_metric;
-
-typedef struct hs__metrics_board {
-    const char *const *names;
-    hs__board_metric *metrics; /* in the order of the names */
-    size_t n;
-} hs__metrics_board;
+} hs__seen_metric;
 
 /* The state of such a hook begins with this. The `self` of a built-in sink is the hook. */
 typedef struct hs__scalar_rows {
@@ -33,8 +27,8 @@ typedef struct hs__scalar_rows {
     bool for_display;
     const char *const *tensors, *const *labels, *const *metrics; /* copies. NULL: none */
     size_t n_tensors, n_metrics;
-    hs_scalar *scalars; /* a row: first the tensors, then the metrics, then the end of the list */
-    hs__metrics_board board;
+    hs_scalar *scalars;    /* a row: first the tensors, then the metrics, then the end of the list */
+    hs__seen_metric *seen; /* of each metric */
     hs_host_copy copy;
     const hs_env *session_env;
     hs_raw_session *session;    /* NULL: not created yet, or closed */
@@ -73,8 +67,6 @@ void hs__scalar_rows_destroy(void *self);
     .destroy = hs__scalar_rows_destroy
 #define HS__SCALAR_ROWS_STATE .save_state = hs__scalar_rows_save, .load_state = hs__scalar_rows_load
 
-/* Reads the first number of a tensor in host memory. Returns false if it is not a single real number. */
-bool hs__scalar_read(hs_scalar *scalar, const hs_tensor *value);
 /* True: the value of a scalar of this type is in `integer`. */
 bool hs__is_integer(hs_dtype dtype);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/step_counter.h>
 
-#include "base/c_locale.h"
 #include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
@@ -94,13 +93,11 @@ static double rate_between(moment from, moment to)
 static void format_rates(const step_counter *hook, double rate, char *text, size_t size)
 {
     char number[HS__NUMBER_TEXT];
-    int used = snprintf(text, size, "%s steps/s", hs__rate_text(number, rate));
+    snprintf(text, size, "%s steps/s", hs__rate_text(number, rate));
     if (hook->unit)
-        used += snprintf(text + used, size - (size_t)used, ", %s %s/s", hs__rate_text(number, rate * hook->units_per_step),
-                         hook->unit);
-    if (hook->flops_per_step > 0 && (size_t)used < size)
-        hs__snprintf(text + used, size - (size_t)used, ", MFU %.3g %%",
-                     100 * rate * hook->flops_per_step / hook->peak_flops);
+        hs__append(text, size, ", %s %s/s", hs__rate_text(number, rate * hook->units_per_step), hook->unit);
+    if (hook->flops_per_step > 0)
+        hs__append(text, size, ", MFU %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
 }
 
 static hs_code write_events(const step_counter *hook, double rate, int64_t step, hs_error *err)

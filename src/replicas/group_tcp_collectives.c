@@ -4,6 +4,7 @@
 #include "replicas/group_tcp_collectives.h"
 
 #include "base/c_locale.h"
+#include "base/text.h"
 #include "replicas/group_tcp_socket.h"
 
 #include <errno.h>
@@ -85,12 +86,11 @@ static bool is_missing(const call *c, const hs__tcp_link *link)
 static int32_t list_missing(const call *c, char *list, size_t size)
 {
     int32_t first = -1;
-    size_t used = 0;
     *list = '\0';
-    for (size_t i = 0; i < c->d->n_links && used < size - 16; i++)
+    for (size_t i = 0; i < c->d->n_links; i++)
         if (is_missing(c, &c->d->links[i])) {
             int32_t rank = c->d->links[i].edge->rank;
-            used += (size_t)snprintf(list + used, size - used, "%s%d", first < 0 ? "" : ", ", (int)rank);
+            hs__append_item(list, size, "%d", (int)rank);
             first = first < 0 ? rank : first;
         }
     return first;

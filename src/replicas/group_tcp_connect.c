@@ -3,6 +3,7 @@
  * registers, connects to its parent, then serves connections of its children until rank 0 lets the group start. */
 #include "replicas/group_tcp_connect.h"
 
+#include "base/text.h"
 #include "replicas/group_tcp_socket.h"
 
 #include <errno.h>
@@ -412,19 +413,17 @@ static bool is_missing(connector *c, int32_t rank)
 /* Lists the missing ranks. When all are registered, the reason may be the parent of a rank. */
 static void list_missing(connector *c, char list[LIST_MAX])
 {
-    size_t used = 0;
     *list = '\0';
-    for (int32_t i = 1; i < c->rank_count && used < RANKS_MAX - 64; i++) {
+    for (int32_t i = 1; i < c->rank_count; i++) {
         if (!is_missing(c, i))
             continue;
-        used += (size_t)snprintf(list + used, LIST_MAX - used, "%s%d", used ? ", " : "", (int)i);
         if (c->answered)
-            used += (size_t)snprintf(list + used, LIST_MAX - used, " (to rank %d)", (int)hs__tcp_parent(i));
+            hs__append_item(list, RANKS_MAX, "%d (to rank %d)", (int)i, (int)hs__tcp_parent(i));
+        else
+            hs__append_item(list, RANKS_MAX, "%d", (int)i);
     }
-    if (used >= RANKS_MAX - 64)
-        used += (size_t)snprintf(list + used, LIST_MAX - used, ", ...");
     if (*c->refused)
-        snprintf(list + used, LIST_MAX - used, " (refused: %s)", c->refused);
+        hs__append(list, LIST_MAX, " (refused: %s)", c->refused);
 }
 
 /* Serves connections until the group starts. */

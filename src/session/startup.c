@@ -131,21 +131,6 @@ hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *start
 
 /* Ready checks. */
 
-/* Writes "a, b, c", as far as it fits. */
-static void list_names(char *text, size_t size, const hs_string *names, size_t n)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < n && used + names[i].bytes + 3 < size; i++) {
-        if (i) {
-            memcpy(text + used, ", ", 2);
-            used += 2;
-        }
-        memcpy(text + used, names[i].data, names[i].bytes);
-        used += names[i].bytes;
-    }
-    text[used] = '\0';
-}
-
 /* Runs a check op, whose value is the names of variables that are not initialized. *ready is false if it has names, or
  * fails with HS_FAILED_PRECONDITION, as an op does that reads such a variable. Then `err` has the reason, and the result is
  * HS_OK. */
@@ -164,9 +149,11 @@ static hs_code run_check(hs_raw_session *session, const char *op, const char *wh
     const hs_tensor *names = hs_run_values_tensor(values, 0);
     if (!names || names->dtype != HS_STRING || names->memory || !names->bytes)
         return HS_OK;
-    char text[HS_MESSAGE_SIZE / 2];
-    size_t n = names->bytes / sizeof(hs_string);
-    list_names(text, sizeof text, names->data, n);
+    char text[HS_MESSAGE_SIZE / 2] = "";
+    const hs_string *name = names->data;
+    size_t n = names->bytes / sizeof *name;
+    for (size_t i = 0; i < n; i++)
+        hs__append_item(text, sizeof text, "%.*s", (int)name[i].bytes, name[i].data);
     *ready = false;
     hs_error_set(err, HS_FAILED_PRECONDITION, "the model is not %s; %zu variables are not initialized: %s", what, n, text);
     return HS_OK;

@@ -5,11 +5,11 @@
 #include "threads/coordinated_thread.h"
 
 #include "base/c_locale.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "threads/coordinator_inside.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* How a thread ends: it reports its error to the coordinator, releases the coordinator, drops its reference to itself and
@@ -493,19 +493,20 @@ static bool is_duplicate(const joining *j, size_t at)
 static size_t name_stragglers(const joining *j, char *text, size_t size)
 {
     const size_t ROOM = 24; /* for " and N more" */
-    size_t n = 0, named = 0, used = 0;
+    size_t n = 0, named = 0;
+    text[0] = '\0';
     for (size_t i = 0; i < count(j); i++) {
         hs_thread *thread = nth(j, i);
         if (!hs_thread_alive(thread) || is_duplicate(j, i))
             continue;
         size_t wanted = strlen(hs_thread_name(thread)) + 4;
-        if (n++ == named && used + wanted + ROOM < size) {
-            used += (size_t)snprintf(text + used, size - used, "%s'%s'", named ? ", " : "", hs_thread_name(thread));
+        if (n++ == named && strlen(text) + wanted + ROOM < size) {
+            hs__append(text, size, "%s'%s'", named ? ", " : "", hs_thread_name(thread));
             named++;
         }
     }
     if (n > named)
-        snprintf(text + used, size - used, "%s%zu more", named ? " and " : "", n - named);
+        hs__append(text, size, "%s%zu more", named ? " and " : "", n - named);
     return n;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module backoff buffer c_locale crc32c crc32c_portable disk dlpack env files files_posix json_reader json_writer locks_posix map nonfinite parallel redirect_posix state status stream tensor)
+foreach(module backoff buffer c_locale crc32c crc32c_portable disk dlpack env files files_posix json_reader json_writer locks_posix map nonfinite parallel redirect_posix state status stream tensor text)
   hooksess_test(base ${module})
 endforeach()
 hooksess_test(base proto base/meter.c)

@@ -108,7 +108,7 @@ ENDS(hs_progress_options, descriptor, 56);
 ENDS(hs_scalars_options, reserved, 96);
 ENDS(hs_scalar_sink_ops, destroy, 80);
 ENDS(hs_scalar_row, begin_ns, 56);
-ENDS(hs_metrics_file_options, reserved, 80);
+ENDS(hs_metrics_file_options, reserved, 72);
 ENDS(hs_saver_listener_ops, end, 40);
 ENDS(hs_evaluate_once_options, restore_options, 88);
 ENDS(hs_evaluation_loop_options, max_evaluations, 56);

@@ -321,6 +321,22 @@ static void a_long_line_is_cut(void **state)
     assert_lacks(s->t.log, "last");
 }
 
+/* The log shows a byte that is no character as \xNN. */
+static void a_long_line_is_cut_between_characters(void **state)
+{
+    stage *s = *state;
+    char label[3002] = "";
+    for (size_t i = 0; i < 3000; i += 2)
+        memcpy(label + i, "\xc3\xb6", 3);
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .labels = HS_NAMES(label), .every_n_steps = 1));
+    stage_run(s, "train", 1, 1);
+    hs_script_set_step(s->script, 9); /* one digit more */
+    stage_run(s, "train", 1, 1);
+    assert_contains(s->t.log, "INFO: step 10: \xc3\xb6");
+    assert_lacks(s->t.log, "\\x");
+    stage_close(s);
+}
+
 /* Failures. */
 
 static void a_run_that_fails_logs_nothing_and_does_not_count(void **state)
@@ -414,6 +430,7 @@ int main(void)
         with_answer(values_that_are_not_numbers_are_shown_by_type_and_shape),
         with_answer(memory_of_a_device_is_brought_to_the_host),
         with_answer(a_long_line_is_cut),
+        with_answer(a_long_line_is_cut_between_characters),
         with_answer(a_run_that_fails_logs_nothing_and_does_not_count),
         with_answer(a_last_line_that_cannot_be_fetched),
         with_answer(a_run_of_an_evaluation_computes_values),

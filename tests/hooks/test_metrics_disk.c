@@ -5,7 +5,6 @@
 #include "support/disk.h"
 
 #include "base/state.h"
-#include "hooks/line_file.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -256,18 +255,25 @@ static void a_closed_hook_asks_its_session_nothing(void **state)
     stage_close(s);
 }
 
-static void put_on_disk(disk *d, const char *text)
+static void write_on_disk(disk *d, const char *text)
 {
     hs_error err;
     void *file;
     const hs_file_system_ops *ops = d->files.ops;
-    assert_ok(ops->make_directory(d->files.user, "/run", &err), &err);
-    assert_ok(ops->sync_directory(d->files.user, "/", &err), &err);
     assert_ok(ops->open(d->files.user, "/run/log.csv", HS_OPEN_NEW, &file, &err), &err);
     assert_ok(ops->write(d->files.user, file, text, strlen(text), &err), &err);
     assert_ok(ops->sync(d->files.user, file, &err), &err);
     assert_ok(ops->close(d->files.user, file, &err), &err);
     assert_ok(ops->sync_directory(d->files.user, "/run", &err), &err);
+}
+
+static void put_on_disk(disk *d, const char *text)
+{
+    hs_error err;
+    const hs_file_system_ops *ops = d->files.ops;
+    assert_ok(ops->make_directory(d->files.user, "/run", &err), &err);
+    assert_ok(ops->sync_directory(d->files.user, "/", &err), &err);
+    write_on_disk(d, text);
 }
 
 /* Resumes at step 5 until the disk loses power at this change. False: it lost no power. */
@@ -335,6 +341,37 @@ static void a_failed_opening_is_retried_with_the_same_rows(void **state)
     disk_free(&m.d);
 }
 
+/* A checkpoint that is saved before the file could be opened again has the decision which rows to keep. */
+static void a_state_that_is_saved_after_a_failed_opening_keeps_the_rows(void **state)
+{
+    stage *s = *state;
+    static muted m; /* until the session is closed, in the teardown if the test fails */
+    m = (muted){0};
+    hs__buffer bytes;
+    hs__buffer_init(&bytes, hs_env_default());
+    hs_state_writer out = hs__state_writer_to(&bytes);
+    open_muted(s, &m);
+    hs_raw_session *raw = hs_session_raw(s->session);
+    const hs_hook hook = m.inner;
+    stage_run(s, "train", 3, 0);
+    m.d.fail_what = "open";
+    m.d.fail_at = m.d.calls + 1;
+    m.d.fail_until = SIZE_MAX;
+    m.d.fail_code = HS_UNKNOWN;
+    assert_ok(hook.ops->after_create_session(hook.self, raw, NULL, &s->err), &s->err);
+    stage_run(s, "train", 1, 0);
+    assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
+    m.d.fail_at = m.d.fail_until = 0;
+    hs_state_reader in = {.at = bytes.data, .left = bytes.size};
+    assert_ok(hook.ops->load_state(hook.self, &in, &s->err), &s->err);
+    assert_ok(hook.ops->after_create_session(hook.self, raw, NULL, &s->err), &s->err);
+    stage_run(s, "train", 1, 0);
+    assert_on_disk(&m.d, "step,x\n1,1\n2,2\n3,3\n5,5\n");
+    stage_close(s);
+    disk_free(&m.d);
+    hs__buffer_free(&bytes);
+}
+
 /* The system's limit of file sizes. In a child process, because it applies to all files. */
 static void a_file_size_limit_does_not_end_the_training(void **state)
 {
@@ -358,53 +395,68 @@ static void a_file_size_limit_does_not_end_the_training(void **state)
     assert_int_equal(status, 0);
 }
 
-static void a_synced_line_file_has_its_name_on_the_disk(void **state)
+/* Returns the file calls of some saves of the hook's state. */
+static const char *calls_of_saves(stage *s, file_spy *spy, hs_hook hook, int saves)
 {
-    stage *s = *state;
-    file_spy spy;
-    const hs__line_reader reader = {.columns = "none"};
-    const hs__line_keep nothing = {.kind = HS__KEEP_NONE};
-    file_spy_init(&spy, &s->t.env);
-    spy.noted = "sync directory";
-    hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
-    assert_ok(hs__line_file_open(file, &spy.env, &nothing, &s->err), &s->err);
-    assert_ok(hs__line_file_append(file, "one\n", 4, &s->err), &s->err);
-    assert_ok(hs__line_file_sync(file, &s->err), &s->err);
-    assert_string_equal(spy.calls, "sync:lines directory");
-    assert_ok(hs__line_file_append(file, "two\n", 4, &s->err), &s->err);
-    assert_ok(hs__line_file_sync(file, &s->err), &s->err);
-    assert_string_equal(spy.calls, "sync:lines directory sync:lines");
-    hs__line_file_free(file);
+    hs__buffer bytes;
+    hs__buffer_init(&bytes, hs_env_default());
+    hs_state_writer out = hs__state_writer_to(&bytes);
+    file_spy_forget(spy);
+    for (int i = 0; i < saves; i++)
+        assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
+    hs__buffer_free(&bytes);
+    return spy->calls;
 }
 
-static void after_a_sync_that_failed_lines_are_copied_once(void **state)
+static void after_a_sync_that_failed_rows_are_copied_once(void **state)
 {
     stage *s = *state;
     file_spy spy;
-    const hs__line_reader reader = {.columns = "none"};
-    const hs__line_keep nothing = {.kind = HS__KEEP_NONE};
     file_spy_init(&spy, &s->t.env);
     spy.noted = "sync rename";
     spy.what = "sync";
-    hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
-    assert_ok(hs__line_file_open(file, &spy.env, &nothing, &s->err), &s->err);
-    assert_ok(hs__line_file_append(file, "one\n", 4, &s->err), &s->err);
+    hs_script_free(s->script);
+    s->script = hs_script_new(&spy.env);
+    hs_hook hook =
+        hs_hook_hold(hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("global_step"),
+                                     .labels = HS_NAMES("x"), .every_n_steps = 1, .no_wall_time = true));
+    stage_open(s, hook);
+    stage_run(s, "train", 2, 0);
+    assert_string_equal(calls_of_saves(s, &spy, hook, 1), "sync:x.csv");
     file_spy_fail(&spy, 1, HS_DATA_LOSS);
-    assert_fails(hs__line_file_sync(file, &s->err), HS_DATA_LOSS, &s->err, "lines: injected");
-    file_spy_forget(&spy);
-    for (int i = 0; i < 2; i++)
-        assert_ok(hs__line_file_sync(file, &s->err), &s->err);
-    assert_string_equal(spy.calls, "sync:lines.tmp rename:lines sync:lines sync:lines");
-    hs__line_file_free(file);
+    assert_string_equal(calls_of_saves(s, &spy, hook, 1), "sync:x.csv");
+    assert_contains(s->t.log, "x.csv: injected");
+    assert_string_equal(calls_of_saves(s, &spy, hook, 2), "sync:x.csv.tmp rename:x.csv sync:x.csv sync:x.csv");
+    stage_close(s);
+    hs_hook_free(hook);
 }
 
-static void a_line_file_that_is_not_open_refuses_lines(void **state)
+/* Another process changes the file after a row was written only in part. */
+static void assert_continues_after(stage *s, const char *found, const char *expected)
 {
-    stage *s = *state;
-    const hs__line_reader reader = {.columns = "none"};
-    hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
-    assert_fails(hs__line_file_append(file, "one\n", 4, &s->err), HS_FAILED_PRECONDITION, &s->err, "is not open");
-    hs__line_file_free(file);
+    static muted m; /* until the session is closed, in the teardown if the test fails */
+    m = (muted){0};
+    test_env_clear_log(&s->t);
+    open_muted(s, &m);
+    stage_run(s, "train", 3, 0);
+    m.d.room = 20; /* within the row of step 4 */
+    stage_run(s, "train", 1, 0);
+    m.d.room = 0;
+    assert_ok(m.d.files.ops->remove(m.d.files.user, "/run/log.csv", &s->err), &s->err);
+    if (found)
+        write_on_disk(&m.d, found);
+    stage_run(s, "train", 1, 0);
+    assert_on_disk(&m.d, expected);
+    assert_int_equal(count_of(s->t.log, "/run/log.csv: another process has changed it"), 1);
+    stage_close(s);
+    disk_free(&m.d);
+}
+
+static void a_file_that_another_process_has_changed_keeps_its_whole_rows(void **state)
+{
+    assert_continues_after(*state, "step,x\n1,1\n2,", "step,x\n1,1\n4,4\n5,5\n");
+    assert_continues_after(*state, "step,x\n1,1\n2,2\n3,3\n4,4\n5,9\n", "step,x\n1,1\n2,2\n3,3\n4,4\n5,5\n");
+    assert_continues_after(*state, NULL, "step,x\n4,4\n5,5\n");
 }
 
 static int next_descriptor(void)
@@ -414,16 +466,21 @@ static int next_descriptor(void)
     return next;
 }
 
-static void a_line_file_that_is_opened_again_is_closed_first(void **state)
+static void a_file_that_is_opened_again_is_closed_first(void **state)
 {
     stage *s = *state;
-    const hs__line_reader reader = {.columns = "none"};
-    const hs__line_keep nothing = {.kind = HS__KEEP_NONE};
-    hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
-    int before = next_descriptor();
-    for (int i = 0; i < 2; i++)
-        assert_ok(hs__line_file_open(file, &s->t.env, &nothing, &s->err), &s->err);
-    hs__line_file_free(file);
+    hs_state_copy *copy = NULL;
+    const int before = next_descriptor();
+    stage_open(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("global_step"),
+                                  .every_n_steps = 1));
+    hs_raw_session *raw = hs_session_raw(s->session);
+    assert_ok(hs_raw_session_copy_state(raw, &copy, &s->err), &s->err);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(hs_raw_session_restore_copy(raw, copy, &s->err), &s->err);
+        stage_run(s, "train", 1, 0);
+    }
+    hs_state_copy_free(copy);
+    stage_close(s);
     assert_int_equal(next_descriptor(), before);
 }
 
@@ -478,12 +535,12 @@ int main(void)
         with_stage(a_file_that_cannot_be_cut_gets_no_row),
         with_stage(a_failed_sync_is_repaired),
         with_stage(a_closed_hook_asks_its_session_nothing),
-        with_stage(a_synced_line_file_has_its_name_on_the_disk),
-        with_stage(after_a_sync_that_failed_lines_are_copied_once),
-        with_stage(a_line_file_that_is_not_open_refuses_lines),
-        with_stage(a_line_file_that_is_opened_again_is_closed_first),
+        with_stage(after_a_sync_that_failed_rows_are_copied_once),
+        with_stage(a_file_that_another_process_has_changed_keeps_its_whole_rows),
+        with_stage(a_file_that_is_opened_again_is_closed_first),
         with_stage(a_power_cut_while_rows_are_cut_loses_no_other_row),
         with_stage(a_failed_opening_is_retried_with_the_same_rows),
+        with_stage(a_state_that_is_saved_after_a_failed_opening_keeps_the_rows),
         with_stage(a_file_size_limit_does_not_end_the_training),
         with_stage(each_allocation_and_each_file_call),
     };

@@ -2,6 +2,7 @@
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 
+#include <math.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,6 +159,69 @@ static void the_time_is_in_thousandths_since_1970(void **state)
                         "step,wall_time,at\n1,1700000000.000,1\n3,1700000002.125,3\n");
 }
 
+/* Returns the text of a number in a row. */
+static const char *written(stage *s, const char *name, hs_dtype dtype, const void *value)
+{
+    const hs_tensor tensor = hs_tensor_of(dtype, HS_SCALAR, value);
+    const char *path = test_path(s->directory, name);
+    unlink(path);
+    hs_script_set_step(s->script, 0);
+    assert_ok(hs_script_constant(s->script, "value", &tensor), &s->err);
+    stage_open(s, hs_metrics_file(.path = path, .tensors = HS_NAMES("value"), .labels = HS_NAMES("x"), .every_n_steps = 1,
+                                  .no_wall_time = true));
+    stage_run(s, "train", 1, 0);
+    stage_close(s);
+    char *text = (char *)text_of(s->directory, name) + strlen(strchr(name, 'j') ? "{\"step\":1,\"x\":" : "step,x\n1,");
+    text[strcspn(text, "}\n")] = '\0';
+    return text;
+}
+
+static void numbers_read_back_the_same(void **state)
+{
+    static const double doubles[] = {0.1, 1.0 / 3, 1e308, 5e-324, -0.0, 123456789012345680.0, 2.2250738585072014e-308};
+    static const float floats[] = {0.1F, 1.0F / 3, 3.4028235e38F, 1.4e-45F, 16777216, 8.5e-9F};
+    stage *s = *state;
+    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) {
+        double back = strtod(written(s, "log.csv", HS_DOUBLE, &doubles[i]), NULL);
+        assert_memory_equal(&back, &doubles[i], sizeof back);
+    }
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+        float back = strtof(written(s, "log.csv", HS_FLOAT, &floats[i]), NULL);
+        assert_memory_equal(&back, &floats[i], sizeof back);
+    }
+    assert_string_equal(written(s, "log.csv", HS_FLOAT, &floats[0]), "0.1");
+}
+
+static void integers_have_all_their_digits(void **state)
+{
+    stage *s = *state;
+    assert_string_equal(written(s, "log.csv", HS_INT64, &(int64_t){INT64_MIN}), "-9223372036854775808");
+    assert_string_equal(written(s, "log.csv", HS_UINT64, &(uint64_t){UINT64_MAX}), "18446744073709551615");
+    assert_string_equal(written(s, "log.csv", HS_INT32, &(int32_t){100000000}), "100000000");
+    assert_string_equal(written(s, "log.csv", HS_BOOL, &(unsigned char){1}), "1");
+}
+
+static void values_that_are_not_finite_can_be_parsed(void **state)
+{
+    static const float values[] = {(float)NAN, (float)INFINITY, -(float)INFINITY};
+    static const char *const csv[] = {"nan", "inf", "-inf"}, *const json[] = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(written(*state, "log.csv", HS_FLOAT, &values[i]), csv[i]);
+        assert_string_equal(written(*state, "log.jsonl", HS_FLOAT, &values[i]), json[i]);
+    }
+}
+
+static void a_time_is_never_before_1970(void **state)
+{
+    stage *s = *state;
+    s->t.now_ns = -500000000;
+    stage_open(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("global_step"),
+                                  .labels = HS_NAMES("at"), .every_n_steps = 1));
+    stage_run(s, "train", 2, 0.625999);
+    stage_close(s);
+    assert_string_equal(text_of(s->directory, "x.csv"), "step,wall_time,at\n1,0.000,1\n2,0.125,2\n");
+}
+
 /* As metrics_file.h shows them. */
 static void a_row_has_step_time_tensors_and_new_metrics(void **state)
 {
@@ -298,7 +362,7 @@ static void a_deleted_file_is_created_again(void **state)
     trainer t = ten_steps(state, "log.csv");
     unlink(test_path(t.s->directory, "log.csv"));
     train_to(&t, 13);
-    assert_contains(t.s->t.log, "log.csv: has 0 bytes of rows");
+    assert_contains(t.s->t.log, "log.csv: has 19 bytes of rows");
     assert_file(&t, "step,loss,accuracy\n13,0.07692308,0.1\n");
 }
 
@@ -321,6 +385,25 @@ static void other_columns_are_refused(void **state)
     assert_refuses_others(t, "{\"step\":1,\"loss\":2}\n");
     assert_refuses_others(t, "{\"step\":1,\"loss\":2,\"accuracy\":1,\"more\":1}\n");
     assert_refuses_others(t, "not at all\n");
+}
+
+/* Such a file is no file of rows. It stays as it is. */
+static void a_file_of_one_endless_line_is_refused(void **state)
+{
+    enum { BYTES = (1 << 24) + 1 };
+    trainer t = ten_steps(state, "log.csv");
+    const char *path = test_path(t.s->directory, t.name);
+    char *line = malloc(BYTES), *found;
+    size_t bytes;
+    memset(line, 'x', BYTES);
+    test_write_file(path, line, BYTES);
+    assert_fails(try_open(&t), HS_FAILED_PRECONDITION, &t.m.err, "log.csv: has a line of more than 16777216 bytes");
+    model_close(&t.m);
+    found = test_read_file(path, &bytes);
+    assert_int_equal(bytes, BYTES);
+    assert_memory_equal(found, line, BYTES);
+    free(found);
+    free(line);
 }
 
 static void a_checkpoint_without_the_hooks_state_cuts_by_steps(void **state)
@@ -444,6 +527,22 @@ static void names_may_have_odd_characters(void **state)
     assert_string_equal(text_of(s->directory, "log.csv"), "step,\"a \"\"b\"\",\rc\"\n1,1\n2,2\n");
 }
 
+static void names_are_quoted(void **state)
+{
+    stage *s = *state;
+    const char *const *step =
+        HS_NAMES("global_step", "global_step", "global_step", "global_step", "global_step", "global_step", "global_step");
+    const char *const *labels = HS_NAMES("a,b", "say \"x\"", "plain", "tab\there", " first", "last ", "mid dle");
+    resume_with_labels(s, "log.csv", step, labels);
+    assert_string_equal(text_of(s->directory, "log.csv"),
+                        "step,\"a,b\",\"say \"\"x\"\"\",plain,tab\there,\" first\",\"last \",mid dle\n"
+                        "1,1,1,1,1,1,1,1\n2,2,2,2,2,2,2,2\n");
+    resume_with_labels(s, "log.jsonl", step, labels);
+    assert_contains(text_of(s->directory, "log.jsonl"),
+                    "{\"step\":2,\"a,b\":2,\"say \\\"x\\\"\":2,\"plain\":2,\"tab\\there\":2,"
+                    "\" first\":2,\"last \":2,\"mid dle\":2}\n");
+}
+
 static void a_row_may_be_longer_than_one_read(void **state)
 {
     enum { COLUMNS = 10, NAME = 10000 };
@@ -549,9 +648,7 @@ static void invalid_options_are_refused(void **state)
     const char *const *loss = HS_NAMES("global_step");
     stage_refuses(s, hs_metrics_file(.tensors = loss), HS_INVALID_ARGUMENT, "path is missing");
     stage_refuses(s, hs_metrics_file(.path = "log.txt", .tensors = loss), HS_INVALID_ARGUMENT,
-                  "the name does not end with .csv, .jsonl or .json");
-    stage_refuses(s, hs_metrics_file(.path = "log.csv", .format = 3, .tensors = loss), HS_INVALID_ARGUMENT,
-                  "format is 3, not an hs_metrics_format");
+                  "log.txt: the name must end with .csv, .jsonl or .json");
     stage_refuses(s, hs_metrics_file(.path = "log.csv"), HS_INVALID_ARGUMENT, "neither tensors nor metrics");
     stage_refuses(s, hs_metrics_file(.path = "log.csv", .metrics = HS_NAMES("step")), HS_INVALID_ARGUMENT,
                   "two columns have the name 'step'");
@@ -567,6 +664,10 @@ int main(void)
         with_stage(a_csv_file_has_a_header_and_rows),
         with_stage(a_json_file_has_an_object_a_line),
         with_stage(the_time_is_in_thousandths_since_1970),
+        with_stage(numbers_read_back_the_same),
+        with_stage(integers_have_all_their_digits),
+        with_stage(values_that_are_not_finite_can_be_parsed),
+        with_stage(a_time_is_never_before_1970),
         with_stage(a_row_has_step_time_tensors_and_new_metrics),
         with_stage(a_number_on_a_device_is_copied),
         with_stage(a_tensor_with_several_elements_is_refused),
@@ -578,6 +679,7 @@ int main(void)
         with_stage(a_file_that_is_too_short_is_a_warning),
         with_stage(a_deleted_file_is_created_again),
         with_stage(other_columns_are_refused),
+        with_stage(a_file_of_one_endless_line_is_refused),
         with_stage(a_checkpoint_without_the_hooks_state_cuts_by_steps),
         with_stage(json_is_cut_by_steps_too),
         with_stage(a_file_larger_than_one_read),
@@ -585,6 +687,7 @@ int main(void)
         with_stage(a_rollback_without_the_hooks_state_cuts_by_steps),
         with_stage(a_rollback_at_the_end_removes_its_rows),
         with_stage(names_may_have_odd_characters),
+        with_stage(names_are_quoted),
         with_stage(a_row_may_be_longer_than_one_read),
         with_stage(an_earlier_file_is_renamed),
         with_stage(a_file_without_rows_is_not_renamed),

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-hooksess_test(hooks metrics_row)
 foreach(module timing stop_at_step logging_tensor nan_tensor null_options progress)
   hooksess_test(hooks ${module} hooks/stage.c)
 endforeach()

@@ -115,7 +115,7 @@ static void names_are_listed_as_far_as_there_is_room(void **state)
     assert_false(served_prepare(s, PREPARE(.init_op = "init")));
     const char *message = s->b->err.message, *end = message + strlen(message);
     assert_contains(message, "; 100 variables are not initialized: layer/weights, layer/weights, ");
-    assert_string_equal(end - 15, ", layer/weights");
+    assert_string_equal(end - 20, ", layer/weights, ...");
     assert_true(strlen(message) < HS_MESSAGE_SIZE - 1); /* the list was cut, not the message */
     assert_false(served_prepare(s, PREPARE(.init_op = "init")));
     assert_string_equal(s->b->err.message,

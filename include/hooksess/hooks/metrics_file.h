@@ -5,8 +5,8 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Writes scalars to a file, as comma-separated values or as JSON lines: one row in the first run, and then every N steps or
- * seconds. Beyond TensorFlow (Keras has a CSVLogger).
+/* Writes scalars to a file, as comma-separated values (NAME.csv) or as JSON lines (NAME.jsonl, NAME.json): one row in the
+ * first run, and then every N steps or seconds. Beyond TensorFlow (Keras has a CSVLogger).
  *
  *     hs_hook hook = hs_metrics_file(.path = "run/metrics.csv", .tensors = HS_NAMES("loss"),
  *                                    .metrics = HS_NAMES("accuracy"), .every_n_steps = 10);
@@ -28,8 +28,8 @@
  *   nothing, at step 0                         none; the old file is renamed to PATH.1, or the next free number
  *
  * Rows are synced before a checkpoint is saved. So a killed and resumed run with every_n_steps and no_wall_time writes the
- * same bytes as an uninterrupted run. If rows are missing, the log gets a warning. Cutting copies the rows to PATH.tmp and
- * renames it. A symbolic or hard link is replaced by a copy of the file, with a warning.
+ * same bytes as an uninterrupted run. If rows are missing, the log gets a warning. A new or cut file is written as PATH.tmp
+ * and renamed. A symbolic or hard link is replaced by a copy of the file, with a warning.
  *
  * If the file cannot be opened, opening the session fails; with other columns than the hook's: HS_FAILED_PRECONDITION, for
  * a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: the log gets a warning, the outcome counts them, and
@@ -42,15 +42,9 @@
 
 HS_BEGIN_DECLS
 
-typedef enum hs_metrics_file_format {
-    HS_METRICS_BY_NAME = 0, /* .csv: CSV; .jsonl and .json: JSON lines. Others are invalid */
-    HS_METRICS_CSV = 1,
-    HS_METRICS_JSON_LINES = 2
-} hs_metrics_file_format;
-
 typedef struct hs_metrics_file_options {
     size_t size;
-    const char *path;           /* (required) a missing directory is created */
+    const char *path;           /* (required) ends with .csv, .jsonl or .json. A missing directory is created */
     const char *const *tensors; /* names of tensors or values of one number each; ended by NULL. NULL: none */
     const char *const *labels;  /* their names in the file, one for each. NULL: the tensors' names */
     const char *const *metrics; /* metrics of the session; ended by NULL. Set at least one of tensors and metrics */
@@ -58,8 +52,6 @@ typedef struct hs_metrics_file_options {
     double every_n_secs;        /* seconds between rows, instead of every_n_steps */
     /* Instead of every_n_steps and every_n_secs. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
-    hs_metrics_file_format format; /* 0: HS_METRICS_BY_NAME */
-    int32_t reserved_format;
     bool no_wall_time; /* no column wall_time */
     /* In a group: each rank writes, rank 2 for example to PATH.rank-00002. False: only rank 0 writes, and the others do
      * not call the hook */
