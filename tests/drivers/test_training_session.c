@@ -2,6 +2,7 @@
 /* Training sessions: options, hooks, and resuming. */
 #include "drivers/trained.h"
 
+#include "hooks/make.h"
 #include "summary/events.h"
 
 #include <errno.h>
@@ -371,6 +372,33 @@ static void it_can_be_finished(void *user)
     model_close(&m);
 }
 
+/* Returns how often a training allocates memory of its backend. */
+static size_t count_allocations(const stage *s, const hs_env *hook_memory)
+{
+    static test_env t; /* takes the log */
+    model m = {.step = 0};
+    hs_error err;
+    test_env_init(&t);
+    test_empty_directory(s->directory);
+    model_set(&m, 0);
+    model_build(&m, &t.env);
+    const hs_env *earlier = hs__set_hook_memory(hook_memory ? hook_memory : &t.env);
+    hs_session *session =
+        hs_training_session_open(hs_graph_backend(m.graph),
+                                 HS_TRAINING_OPTIONS(.checkpoint_dir = s->directory, .scalars = HS_NAMES("weights")), &err);
+    hs__set_hook_memory(earlier);
+    if (!session)
+        fail_msg("%s", err.message);
+    hs_session_close(session, &err);
+    hs_graph_free(m.graph);
+    return t.allocations;
+}
+
+static void the_standard_hooks_have_the_memory_of_the_backend(void **state)
+{
+    assert_int_equal(count_allocations(*state, hs_env_default()), count_allocations(*state, NULL));
+}
+
 static void each_allocation_and_each_file_call(void **state)
 {
     const stage *s = *state;
@@ -404,6 +432,7 @@ int main(void)
         with_stage(a_second_process_is_refused_before_it_restores),
         with_stage(a_directory_may_end_with_slashes),
         with_stage(a_completed_training_makes_no_further_step),
+        with_stage(the_standard_hooks_have_the_memory_of_the_backend),
         with_stage(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
