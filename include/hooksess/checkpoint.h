@@ -92,10 +92,11 @@ typedef struct hs_saver_options {
  * Functions. A program can save and restore the variables itself, with tensors that only it knows. The ops of a TensorFlow
  * graph do so with hs_tensorflow_options.graph_saves and graph_restores.
  *
- *   save_variables      Writes a checkpoint in an empty temporary directory. It need not sync, and need not use
- * hs_env.files. The library copies and verifies its tensors, adds the state and commits as always. Needs twice the space on
- * the disk. Background saves become foreground saves. restore_variables   Restores from a checkpoint that the library has
- * verified. If it fails, the model may be partly restored. It is not used with names, skip, allow_missing or reshape. */
+ *   save_variables      Writes a checkpoint into an empty temporary directory. It need not sync, and need not use
+ *                       hs_env.files. The library copies and verifies its tensors, adds the state and commits as always.
+ *                       This needs twice the space on the disk. Background saves become foreground saves.
+ *   restore_variables   Restores from a checkpoint that the library has verified. If it fails, the model may be partly
+ *                       restored. It is not used with names, skip, allow_missing or reshape. */
 
 /* Creates a saver. Free it after the sessions that use it. `options` may be NULL. NULL with HS_INVALID_ARGUMENT: a number
  * out of range, a name listed twice, or save_variables or restore_variables with `variables` or `names`. Check the result:
