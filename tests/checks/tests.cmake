@@ -119,7 +119,7 @@ if(TARGET MPI::MPI_C)
 endif()
 
 # A session on a backend and with hooks of others needs neither the built-in hooks nor the drivers.
-add_library(check_core SHARED "$<FILTER:$<TARGET_OBJECTS:hooksess_objects>,EXCLUDE,/(hooks|drivers|drivers/tf1)/[^/]*$>"
+add_library(check_core SHARED "$<FILTER:$<TARGET_OBJECTS:hooksess_objects>,EXCLUDE,/(hooks|drivers|tf1)/[^/]*$>"
                               $<TARGET_OBJECTS:hooksess_wire>)
 set_target_properties(check_core PROPERTIES LINKER_LANGUAGE C)
 target_link_libraries(check_core PRIVATE ${hooksess_libraries} m)

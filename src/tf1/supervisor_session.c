@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sessions of a supervisor: preparing, running, stopping. */
-#include "drivers/tf1/supervisor.h"
+#include "tf1/supervisor.h"
 
 #include "hooks/graph_events.h"
 #include "session/session.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/served.h"
+#include "tf1/served.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The services of a supervisor, which run in their own threads. */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 
 #include "summary/events.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that are prepared or recovered without hooks. */
-#include "session/served.h"
+#include "tf1/served.h"
 
 #include <math.h>
 

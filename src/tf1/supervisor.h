@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_DRIVERS_TF1_SUPERVISOR_H
-#define HS_DRIVERS_TF1_SUPERVISOR_H
+#ifndef HS_TF1_SUPERVISOR_H
+#define HS_TF1_SUPERVISOR_H
 
 #include <hooksess/tf1/supervisor.h>
 

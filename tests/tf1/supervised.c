@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 
 #include <sched.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TESTS_SESSION_SERVED_H
-#define HS_TESTS_SESSION_SERVED_H
+#ifndef HS_TESTS_TF1_SERVED_H
+#define HS_TESTS_TF1_SERVED_H
 
 #include "backends/bare.h"
 

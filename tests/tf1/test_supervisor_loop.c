@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hs_basic_train_loop: steps, errors, attempts to open another session, and stops. */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 
 #include <sched.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TESTS_DRIVERS_TF1_SUPERVISED_H
-#define HS_TESTS_DRIVERS_TF1_SUPERVISED_H
+#ifndef HS_TESTS_TF1_SUPERVISED_H
+#define HS_TESTS_TF1_SUPERVISED_H
 
 #include "support/test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creating a supervisor: defaults from the graph, initialization, refused options. */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 
 #include <math.h>
 

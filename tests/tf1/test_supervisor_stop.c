@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that a thread still runs at the end of the grace period. */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 #include "support/waits.h"
 
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions of a supervisor: managed sessions, errors, queues, and event files. */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

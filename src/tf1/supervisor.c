@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creating a supervisor, its queries, and its services. */
-#include "drivers/tf1/supervisor.h"
+#include "tf1/supervisor.h"
 
 #include <hooksess/tf1/scaffold.h>
 
