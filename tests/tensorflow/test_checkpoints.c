@@ -2,8 +2,6 @@
 /* Saving and restoring by the graph's own ops, and the parts of partitioned variables. */
 #include "tensorflow/graphs.h"
 
-#include <hooksess/tf1/scaffold.h>
-
 #include <dirent.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -61,7 +59,7 @@ static const hs_tensorflow_options two_cpus =
 
 static hs_saver *saver_of(const place *p)
 {
-    return hs_scaffold_saver(hs_session_scaffold(p->session));
+    return hs_scaffold_fields(hs_session_scaffold(p->session))->saver;
 }
 
 static hs_saver *new_graph_saver(const place *p, hs_saver_options options)

@@ -13,7 +13,7 @@ typedef struct {
     double v, w, x, first; /* NaN: not initialized */
     hs_session_manager *manager;
     hs_session_manager_options options;
-    hs_raw_session *session;
+    hs_session *session;
     int checks, local_inits;
     bool check_w; /* the ready_op also checks w */
     hs_string names[3];

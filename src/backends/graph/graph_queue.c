@@ -2,7 +2,7 @@
 /* Adds queues to a graph: their ops, position and queue runner. */
 #include "backends/graph/queue.h"
 
-#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/queue_runner.h>
 
 #include "base/state.h"
 
