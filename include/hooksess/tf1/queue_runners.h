@@ -4,14 +4,19 @@
 
 #include <hooksess/queue_runner.h>
 
+/* Starts the queue runners of a graph, for sessions that do not start them themselves, such as those of a session manager.
+ * Link libhooksess_tf1 (hooksess::tf1, hooksess_tf1.pc).
+ *
+ * Threads: the session's thread only. */
+
 HS_BEGIN_DECLS
 
-/* Creates the threads of all runners in the collection HS_QUEUE_RUNNERS (hs_queue_runner_create_threads), and adds them to
- * *threads. If the collection is empty, logs a warning. None are added if the session has started its runners itself.
- * On failure, no thread is added; with a coordinator, threads that run already are stopped. TensorFlow:
- * start_queue_runners.
+/* Creates the threads of all runners in the collection HS_QUEUE_RUNNERS (hs_queue_runner_create_threads).
  *
- * Threads: the session's. */
+ * threads  receives the handles, for hs_threads_free(). NULL: they are freed now. Empty if the session has started its
+ *          runners itself, or if the collection is empty, which logs a warning
+ *
+ * On failure *threads is empty, and the coordinator stops with the error. TensorFlow: start_queue_runners. */
 HS_API hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
                                       hs_error *err);
 
