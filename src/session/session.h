@@ -28,7 +28,7 @@
  *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
  *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
  *   session_states.c                  what is saved in addition to variables
- *   startup.c, scaffold.c             first values of variables; session_manager.c: without a hooked session
+ *   startup.c, scaffold.c             first values of variables
  *   timer.c, trace_file.c             services for hooks */
 /* clang-format on */
 

@@ -28,8 +28,8 @@ HS_BEGIN_DECLS
 
 typedef struct hs_supervisor hs_supervisor;
 
-/* A name that is NULL: the first item of the graph's collection (backend.h), or else the backend's default op. Fields
- * marked (chief) have no effect with is_worker. */
+/* A name that is NULL: the first item of the graph's collection (backend.h), or else the backend's default op. HS_NONE: no
+ * op. Fields marked (chief) have no effect with is_worker. */
 typedef struct hs_supervisor_options {
     size_t size;
     const char *ready_op;                /* as in hs_scaffold_options */
@@ -129,7 +129,8 @@ HS_API hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_op
 HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_session *session, hs_code code,
                                    const hs_supervisor_stop_options *options, hs_error *err);
 
-/* Calls `step` in a managed session until a stop is requested or `step` fails, and returns the error.
+/* Calls `step` in a managed session until a stop is requested or `step` fails, and returns the error. `step` runs the
+ * session with hs_supervisor_run().
  *
  * If `step` returns HS_ABORTED, the session is lost. Unless a stop was requested, the loop opens another one from the
  * newest checkpoint. HS_UNAVAILABLE ends the loop, unlike in hs_recovery. options->recovery limits the attempts, which are
@@ -160,7 +161,7 @@ HS_API hs_code hs_supervisor_run(hs_supervisor *sv, hs_session *session, const h
  *   checkpoints   saver                        save_model_secs
  *
  * The step counter writes "STEP/sec", STEP being the global step's name. Checkpoints are copied under the lock and
- * written concurrently with its runs. The event file gets a START at the next step. An error of a service stops the
+ * written concurrently with runs. The event file gets a START at the next step. An error of a service stops the
  * coordinator. Without a checkpoint_dir, no service starts, and the log gets a warning. Opening a session calls this
  * already. HS_FAILED_PRECONDITION: the supervisor is a worker's, or services still run. */
 HS_API hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_session *session, hs_error *err);
