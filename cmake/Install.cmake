@@ -4,6 +4,7 @@
 #   development    headers, libhooksess.so, libhooksess.a, the CMake package and hooksess.pc
 #   tools          the command `hooksess`
 #   testing        libhooksess_testing with its header, CMake targets and .pc file
+#   tf1            libhooksess_tf1 with its headers, CMake targets and .pc file
 #   tensorflow     libhooksess_tensorflow with its headers and CMake target
 #   mpi            libhooksess_mpi with its header, CMake target and .pc file
 #   documentation  README, change log, license, security, documents and examples
@@ -29,13 +30,15 @@ install(
   PATTERN mpi.h EXCLUDE
   PATTERN simulation.h EXCLUDE
   PATTERN testing.h EXCLUDE
+  PATTERN tf1 EXCLUDE
   PATTERN tensorflow*.h EXCLUDE)
 install(FILES include/hooksess/simulation.h include/hooksess/testing.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT testing)
+install(DIRECTORY include/hooksess/tf1 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT tf1)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation PATTERN __pycache__ EXCLUDE)
 
-# One export set per library: a program that links the shared libraries needs no dependencies of the static ones, and the
-# testing library can be missing.
+# One export set per library: a program that links the shared libraries needs no dependencies of the static ones, and
+# libhooksess_testing and libhooksess_tf1 can be missing.
 foreach(kind IN ITEMS shared static)
   if(TARGET hooksess_${kind})
     install(
@@ -44,12 +47,14 @@ foreach(kind IN ITEMS shared static)
       LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
       ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
     hooksess_install_export(hooksess-${kind} development)
-    install(
-      TARGETS hooksess_testing_${kind}
-      EXPORT hooksess-testing-${kind}
-      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT testing
-      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT testing)
-    hooksess_install_export(hooksess-testing-${kind} testing)
+    foreach(beside IN ITEMS testing tf1)
+      install(
+        TARGETS hooksess_${beside}_${kind}
+        EXPORT hooksess-${beside}-${kind}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${beside}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${beside})
+      hooksess_install_export(hooksess-${beside}-${kind} ${beside})
+    endforeach()
   endif()
 endforeach()
 
@@ -93,11 +98,12 @@ install(
 cmake_path(SET pc_dir NORMALIZE "/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 file(RELATIVE_PATH hooksess_pc_to_prefix "${pc_dir}" "/")
 string(REGEX REPLACE "/$" "" hooksess_pc_to_prefix "${hooksess_pc_to_prefix}")
-foreach(name IN ITEMS hooksess hooksess_mpi hooksess_testing)
+foreach(name IN ITEMS hooksess hooksess_mpi hooksess_testing hooksess_tf1)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
 endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/hooksess.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 install(FILES ${PROJECT_BINARY_DIR}/hooksess_testing.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT testing)
+install(FILES ${PROJECT_BINARY_DIR}/hooksess_tf1.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT tf1)
 if(TARGET hooksess_mpi)
   install(FILES ${PROJECT_BINARY_DIR}/hooksess_mpi.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT mpi)
 endif()

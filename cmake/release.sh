@@ -39,7 +39,7 @@ prepare() {
     [ "$newest" = "$version" ] || fail "$version is older than $old, the version of the source"
     grep -q "^## $version (unreleased)\$" CHANGELOG.md || fail "CHANGELOG.md has no section '## $version (unreleased)'"
     section "$version" | grep -q '[^[:space:]]' || fail "CHANGELOG.md says nothing about $version"
-    for file in src/exports.map src/testing/exports.map src/tensorflow/exports.map; do
+    for file in src/exports.map src/*/exports.map; do
         grep -q "^HOOKSESS_$abi {" $file || fail "$file: a release $abi needs symbols of version HOOKSESS_$abi"
     done
     grep -q "^Package: libhooksess$abi\$" debian/control || fail "debian/control: a release $abi needs a package libhooksess$abi"

@@ -181,6 +181,8 @@ def library(header):
         return "hooksess_tensorflow", "hooksess::tensorflow"
     if header.path == "mpi.h":
         return "hooksess_mpi", "hooksess::mpi"
+    if header.path.startswith("tf1/"):
+        return "hooksess_tf1", "hooksess::tf1"
     if header.path == "testing.h":
         return "hooksess_testing", "hooksess::testing"
     return "hooksess", "hooksess::hooksess"

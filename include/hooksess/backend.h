@@ -85,7 +85,7 @@ enum { HS_BACKEND_KEEPS_VALUES = 1 };
 enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 
 /* The collections of a graph, with TensorFlow's names. Items are names of nodes (const char *), except in HS_SAVERS
- * (hs_saver *) and HS_QUEUE_RUNNERS (hs_queue_runner *, tf1/queue_runner.h). */
+ * (hs_saver *) and HS_QUEUE_RUNNERS (hs_queue_runner *, queue_runner.h). */
 #define HS_INIT_OP                 "init_op"
 #define HS_READY_OP                "ready_op"
 #define HS_READY_FOR_LOCAL_INIT_OP "ready_for_local_init_op"

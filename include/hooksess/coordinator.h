@@ -111,8 +111,11 @@ typedef hs_thread *hs__thread_pointer;
 typedef struct hs_join_options {
     size_t size;
     hs_thread *const *threads; /* more threads to wait for: HS_THREADS(...). NULL: the registered ones only */
-    double stop_grace_secs;    /* seconds to wait after a stop. 0: 120. HS_NEVER: no limit */
-    bool ignore_live_threads;  /* if threads do not stop: a warning in the log, not an error */
+    /* Threads to wait for without a limit, also after the stop, because they use what the caller frees after the join:
+     * HS_THREADS(...). Registered threads, too, may be listed. NULL: none */
+    hs_thread *const *awaited;
+    double stop_grace_secs;   /* seconds to wait after a stop. 0: 120. HS_NEVER: no limit */
+    bool ignore_live_threads; /* if threads do not stop: a warning in the log, not an error */
     unsigned char reserved[7];
     size_t *n_live_threads; /* receives the number of threads that still run, also on failure. May be NULL */
 } hs_join_options;

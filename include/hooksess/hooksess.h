@@ -103,6 +103,7 @@
 #include <hooksess/hparams.h>                  /* hyperparameters for TensorBoard */
 #include <hooksess/init.h>                     /* macros that initialize structs and lists */
 #include <hooksess/outcome.h>                  /* how a session ended */
+#include <hooksess/queue_runner.h>             /* threads that fill the queues of a backend */
 #include <hooksess/raw_session.h>              /* what a session does for hooks */
 #include <hooksess/records.h>                  /* reading and writing TFRecord files */
 #include <hooksess/replicas.h>                 /* order of samples and random numbers for several processes */
@@ -129,8 +130,7 @@
  *   dlpack.h                     tensors to and from DLPack
  *   tensorflow.h                 TensorFlow's graphs as a backend; a separate library
  *   tensorflow_server.h          servers of a TensorFlow cluster
- *   tf1/queue_runner.h           TensorFlow 1's object model: threads that fill queues
- *   tf1/scaffold.h               what a scaffold holds
+ *   tf1/queue_runners.h          TensorFlow 1's object model, a separate library: starting all queue runners
  *   tf1/session_manager.h        sessions without hooks
  *   tf1/supervisor.h             Supervisor: threads that save and summarize a session without hooks */
 

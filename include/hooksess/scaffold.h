@@ -19,6 +19,9 @@ typedef struct hs_scaffold hs_scaffold;
 /* Initializes variables from C. Called after the init op, and not if a checkpoint was restored. */
 typedef hs_code (*hs_init_fn)(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err);
 
+/* In place of a name: no op, not even the default. TensorFlow: None. */
+#define HS_NONE ""
+
 /* Names are copied; feeds and saver are borrowed. For NULL, the session uses the only item of the graph's collection, or if
  * that is empty adds the backend's default op. */
 typedef struct hs_scaffold_options {
@@ -43,6 +46,14 @@ typedef struct hs_scaffold_options {
 /* `options` NULL: the defaults. Free the scaffold after the sessions that use it. */
 HS_API hs_scaffold *hs_scaffold_new(const hs_scaffold_options *options, hs_error *err);
 HS_API void hs_scaffold_free(hs_scaffold *scaffold);
+
+/* Fills in the fields that are NULL and finalizes the graph, as a session does with its scaffold. A second call changes
+ * nothing. HS_FAILED_PRECONDITION: a collection has several items, or the scaffold was finalized with another graph.
+ * TensorFlow: Scaffold.finalize. */
+HS_API hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error *err);
+/* Returns the fields, borrowed until the scaffold is freed. NULL in a field: it was not given, and the scaffold is not
+ * finalized or has no default for it; copy_from and env are always NULL. TensorFlow: the properties of Scaffold. */
+HS_API const hs_scaffold_options *hs_scaffold_fields(const hs_scaffold *scaffold);
 
 HS_END_DECLS
 

@@ -106,8 +106,8 @@ typedef struct hs_session_options {
      * chief reaches only variables in the program's memory; so pass `data` to hs_graph_global_step, too. TensorFlow:
      * WorkerSessionCreator */
     bool is_worker;
-    bool take_scaffold; /* the session frees the scaffold, also if opening fails */
-    unsigned char reserved[1];
+    bool take_scaffold;          /* the session frees the scaffold, also if opening fails */
+    bool no_queue_runners;       /* does not start the graph's queue runners (queue_runner.h): the program starts them */
     double signal_grace_secs;    /* with signals: seconds from the first signal to the kill. 0: 30. HS_NEVER: no limit */
     const hs_recovery *recovery; /* NULL: no recovery. Copied */
     /* With is_worker: seconds to wait for the chief. Then opening fails with HS_DEADLINE_EXCEEDED. 0: 1800. HS_NEVER: no

@@ -2,7 +2,7 @@
 #ifndef HS_BACKENDS_QUEUE_RUNNER_H
 #define HS_BACKENDS_QUEUE_RUNNER_H
 
-#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/queue_runner.h>
 
 #include <pthread.h>
 

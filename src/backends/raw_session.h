@@ -11,7 +11,7 @@
  *
  * raw_session.c writes its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to
  * src/checkpoint. src/checkpoint fills `unclaimed`, and src/session frees it; it owns `gathered`. src/session sets
- * `runs_queues`, `unhooked`, `values_computed`, `group`, `rank`, `rank_count` and hs__state_slot.varies. */
+ * `runs_queues`, `values_computed`, `group`, `rank`, `rank_count` and hs__state_slot.varies. */
 
 /* A registered provider of state. */
 typedef struct hs__state_slot {
@@ -67,11 +67,9 @@ struct hs_raw_session {
     bool runs_queues;   /* the hooked session has started the backend's queue runners itself */
     void *owner;        /* the session around it */
     const hs__raw_session_owner_ops *owner_ops;
-    const hs_group *group;       /* NULL: the session is not in a group */
-    int32_t rank, rank_count;    /* 0 and 1 without a group */
-    hs__stored_states gathered;  /* at the chief, during a save: the states of other ranks (rank_states.c) */
-    bool unhooked;               /* no hooks run in it: several threads may run it, and the caller closes it */
-    struct hs__sharing *sharing; /* NULL: one thread runs it */
+    const hs_group *group;      /* NULL: the session is not in a group */
+    int32_t rank, rank_count;   /* 0 and 1 without a group */
+    hs__stored_states gathered; /* at the chief, during a save: the states of other ranks (rank_states.c) */
     hs__state_slot *states;
     size_t n_states, states_capacity;
     hs__stored_states unclaimed; /* of the last restored checkpoint: no provider has claimed them yet */
@@ -114,7 +112,7 @@ hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, cons
 
 /* Sets the error of hs__raw_session_read_step. */
 hs_code hs__raw_session_step_unread(const hs_raw_session *raw, hs_code code, const int64_t *step, hs_error *err);
-/* Reads the global step of an open session. The caller has called hs_raw_session_enter, if the session is shared. */
+/* Reads the global step of an open session. */
 static inline hs_code hs__raw_session_read_step(const hs_raw_session *raw, int64_t *step, hs_error *error)
 {
     hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, step, error) : HS_OK;
@@ -151,8 +149,5 @@ void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env);
 /* Makes room for a slot, so that hs__raw_session_add_slot cannot fail. HS_ALREADY_EXISTS: another slot has the key. */
 hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_error *err);
 void hs__raw_session_add_slot(hs_raw_session *raw, const hs__state_slot *slot);
-
-/* Returns true if another thread shared the session with this one. */
-bool hs__raw_session_is_borrowed(const hs_raw_session *raw);
 
 #endif

@@ -5,7 +5,6 @@
 #include <hooksess/mpi.h>
 #include <hooksess/simulation.h>
 #include <hooksess/tensorflow.h>
-#include <hooksess/tf1/queue_runner.h>
 #include <hooksess/tf1/session_manager.h>
 #include <hooksess/tf1/supervisor.h>
 

@@ -2,8 +2,6 @@
 /* The hook of a trial. It records after each step a checksum of each piece of state, each variable and each value. */
 #include "drivers/resume_trial.h"
 
-#include <hooksess/tf1/scaffold.h>
-
 #include "backends/graph/graph.h"
 #include "base/c_locale.h"
 #include "base/crc32c.h"
@@ -136,7 +134,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 
 static hs_saver *saver_of(const hs_raw_session *session)
 {
-    return hs_scaffold_saver(hs__session_of(session)->scaffold);
+    return hs_scaffold_fields(hs__session_of(session)->scaffold)->saver;
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)

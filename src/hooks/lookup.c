@@ -19,7 +19,7 @@ bool hs__find_variable(hs_backend backend, const char *name, size_t *index, hs_v
 hs_saver *hs__find_saver(hs_backend backend, hs_saver *given, hs_scaffold *scaffold, size_t *n_items)
 {
     const void *item = NULL;
-    hs_saver *saver = given ? given : scaffold ? hs_scaffold_saver(scaffold) : NULL;
+    hs_saver *saver = given ? given : hs_scaffold_fields(scaffold)->saver;
     if (saver)
         return saver;
     hs_backend_collection_item(backend, HS_SAVERS, 0, &item);

@@ -2,8 +2,7 @@
 #ifndef HS_HOOKS_LOOKUP_H
 #define HS_HOOKS_LOOKUP_H
 
-#include <hooksess/hook.h>
-#include <hooksess/tf1/scaffold.h>
+#include <hooksess/scaffold.h>
 
 /* Objects that several hooks look up in the backend of a session. */
 

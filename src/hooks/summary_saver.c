@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/summary_saver.h>
-#include <hooksess/tf1/scaffold.h>
 
 #include "hooks/make.h"
 #include "hooks/sampler.h"
@@ -39,7 +38,7 @@ static bool find_ops(summary_saver *hook)
 {
     const char *const *names = hook->summary_ops;
     if (!names) {
-        hook->scaffold_op[0] = hs_scaffold_summary_op(hook->scaffold);
+        hook->scaffold_op[0] = hs_scaffold_fields(hook->scaffold)->summary_op;
         names = hook->scaffold_op;
     }
     hook->sampler.args = (hs_run_args)HS_INIT(hs_run_args, .names = names);

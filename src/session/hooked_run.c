@@ -6,8 +6,6 @@
 #include "base/cold.h"
 #include "checkpoint/unclaimed_states.h"
 
-#include <hooksess/tf1/session_manager.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -324,7 +322,6 @@ static hs_code run_hooked(struct hs_session *session, const hs_run_args *args, c
 void hs__call_abandoned(hs_session *session)
 {
     session->in_call = false;
-    hs_raw_session_leave(&session->raw);
     session->level = 0;
     session->in_backend = false;
     session->life = HS__READY;

@@ -4,8 +4,6 @@
 
 #include "backends/graph/graph.h"
 
-#include <hooksess/tf1/session_manager.h>
-
 /* Functions that lower floors call (hs__raw_session_owner_ops). */
 
 static void on_saved(void *owner)
@@ -39,18 +37,13 @@ static hs_code run_plan(struct hs_session *session, const hs_run_args *args, hs_
     hs__raw_session_moved(&session->raw);
     if (hs__is_watched(session))
         hs__bump_progress(session);
-    hs__normalize_error(code, "the run", err);
-    if (!code && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
-        code = hs__run_plan_preserve(plan, err); /* another thread may run the session while the caller reads its values */
-    return code;
+    return hs__normalize_error(code, "the run", err);
 }
 
 static hs_code run_raw(hs_raw_session *raw, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
     static const hs_run_args no_args = HS_INIT(hs_run_args);
     struct hs_session *session = hs__session_of(raw);
-    /* A borrower's run must not overwrite the values of the thread that owns the session. */
-    size_t level = session->level + hs__raw_session_is_borrowed(raw);
     hs_run_args copy;
     const hs_run_args *args;
     hs__run_plan *plan;
@@ -60,9 +53,9 @@ static hs_code run_raw(hs_raw_session *raw, const hs_run_args *given, const hs_r
     if (values)
         *values = NULL;
     hs_code code = hs__copy_args(&copy, given ? given : &no_args, &args, err);
-    if (code || (code = hs__begin_plan(session, level, &plan, err)))
+    if (code || (code = hs__begin_plan(session, session->level, &plan, err)))
         return code;
-    hs_run_values *result = &session->raw_values[level < 2 ? level : 2];
+    hs_run_values *result = &session->raw_values[session->level];
     if ((code = run_plan(session, args, plan, result, err)))
         return code;
     if (values)
@@ -75,23 +68,9 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const h
 {
     if (!raw || !raw->handle)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_run: session is NULL or closed");
-    hs_raw_session_enter(raw);
     HS__CALL(call, hs__session_of(raw));
     hs_code code = run_raw(raw, args, values, err);
     hs__call_end(&call);
-    hs_raw_session_leave(raw);
-    return code;
-}
-
-hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err)
-{
-    if (!raw || !raw->handle)
-        return hs_raw_session_run(raw, args, values, err);
-    hs_raw_session_enter(raw);
-    hs__session_of(raw)->level++;
-    hs_code code = run_raw(raw, args, values, err);
-    hs__session_of(raw)->level--;
-    hs_raw_session_leave(raw);
     return code;
 }
 

@@ -30,8 +30,9 @@ const hs_state_copy *hs__initial_state(const struct hs_session *session)
     return session->recovery.initial;
 }
 
-hs_code hs__copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err)
+hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err)
 {
+    hs_recovery *to = &session->recovery.options;
     *to = (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
     if (!given)
         return HS_OK;
@@ -50,11 +51,6 @@ hs_code hs__copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error *e
     if (to->snapshot_limit == 0)
         to->snapshot_limit = (int64_t)1 << 30;
     return HS_OK;
-}
-
-hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err)
-{
-    return hs__copy_recovery(&session->recovery.options, given, err);
 }
 
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
@@ -144,28 +140,29 @@ int64_t hs_session_recoveries(const hs_session *session)
 
 /* Recovering. */
 
-bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what, hs_error *error)
+/* Counts and logs one more attempt after `error`. False if max_attempts is reached; `error` then says so. */
+static bool count_attempt(struct hs_session *session, const char *what, hs_error *error)
 {
-    if (*attempts == recovery->max_attempts) {
-        hs_error_prefix(error, "no progress after %lld recoveries", (long long)recovery->max_attempts);
+    const hs_recovery *options = &session->recovery.options;
+    int64_t *attempts = &session->recovery.attempts;
+    if (*attempts == options->max_attempts) {
+        hs_error_prefix(error, "no progress after %lld recoveries", (long long)options->max_attempts);
         return false;
     }
     ++*attempts;
-    hs_log(env, HS_LOG_WARNING, "%s, attempt %lld of %lld: %s: %s", what, (long long)*attempts,
-           (long long)recovery->max_attempts, hs_code_name(error->code), error->message);
+    hs_log(&session->env, HS_LOG_WARNING, "%s, attempt %lld of %lld: %s: %s", what, (long long)*attempts,
+           (long long)options->max_attempts, hs_code_name(error->code), error->message);
     return true;
 }
 
-double hs__recovery_backoff(const hs_recovery *recovery, int64_t attempt)
-{
-    const double max_secs = recovery->backoff_secs > 60 ? recovery->backoff_secs : 60;
-    return attempt > 1 ? hs__backoff_secs(recovery->backoff_secs, max_secs, attempt - 1) : 0;
-}
-
+/* The first attempt has number 1 and does not wait. False: a stop was requested before another one. */
 static bool wait_before_attempt(struct hs_session *session, int64_t attempt)
 {
-    hs__pause(session, hs__recovery_backoff(&session->recovery.options, attempt));
-    return attempt == 1 || !hs__stop_requested(session);
+    const double first_secs = session->recovery.options.backoff_secs, max_secs = first_secs > 60 ? first_secs : 60;
+    if (attempt == 1)
+        return true;
+    hs__pause(session, hs__backoff_secs(first_secs, max_secs, attempt - 1));
+    return !hs__stop_requested(session);
 }
 
 /* Recreates the session after the failure `why`. Retries until the session is no longer lost. `recovering`: it had been
@@ -175,7 +172,7 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
     const char *what = recovering ? "session lost; recovering" : "session not opened; retrying";
     hs_error last = *why;
     do {
-        if (!hs__count_attempt(&session->recovery.options, &session->recovery.attempts, &session->env, what, &last))
+        if (!count_attempt(session, what, &last))
             return hs__error_copy(err, &last);
         bool stopped = !wait_before_attempt(session, session->recovery.attempts);
         if (hs__is_replica(session)) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scaffolds: the ops, the init function and the saver of a graph, with defaults from its collections. */
-#include <hooksess/tf1/scaffold.h>
-
 #include "backends/backend.h"
 #include "checkpoint/saver.h"
 #include "session/session.h"
@@ -9,69 +7,69 @@
 #include <string.h>
 
 /* The ops, and the collections with their defaults. */
-enum { INIT, READY, READY_FOR_LOCAL, LOCAL_INIT, SUMMARY, N_OPS };
+enum { N_OPS = 5 };
 static const char *const collections[N_OPS] = {HS_INIT_OP, HS_READY_OP, HS_READY_FOR_LOCAL_INIT_OP, HS_LOCAL_INIT_OP,
                                                HS_SUMMARY_OP};
 
 struct hs_scaffold {
     hs_env env;
-    char *ops[N_OPS];
-    const hs_feed *init_feeds, *local_init_feeds;
-    hs_init_fn init_fn;
-    void *user;
-    hs_saver *saver;
-    hs_backend backend; /* for which it was finalized; ops NULL: not finalized */
-    bool owns_saver;    /* because the backend has no collections */
+    hs_scaffold_options fields; /* names are copies */
+    bool none[N_OPS];           /* HS_NONE was given */
+    hs_backend backend;         /* for which it was finalized; ops NULL: not finalized */
+    bool owns_saver;            /* because the backend has no collections */
 };
 
-static void copy_defaults(hs_scaffold_options *options)
+static const char **op_of(hs_scaffold_options *fields, size_t which)
 {
-    const hs_scaffold *from = options->copy_from;
-    const char **const ops[N_OPS] = {&options->init_op, &options->ready_op, &options->ready_for_local_init_op,
-                                     &options->local_init_op, &options->summary_op};
+    const char **const ops[N_OPS] = {&fields->init_op, &fields->ready_op, &fields->ready_for_local_init_op,
+                                     &fields->local_init_op, &fields->summary_op}; /* as in `collections` */
+    return ops[which];
+}
+
+static void copy_defaults(hs_scaffold_options *to, const hs_scaffold *from)
+{
+    hs_scaffold_options fields = from->fields;
     for (size_t i = 0; i < N_OPS; i++)
-        if (!*ops[i])
-            *ops[i] = from->ops[i];
-    if (!options->init_feeds)
-        options->init_feeds = from->init_feeds;
-    if (!options->local_init_feeds)
-        options->local_init_feeds = from->local_init_feeds;
-    if (!options->init_fn) {
-        options->init_fn = from->init_fn;
-        options->user = from->user;
+        if (!*op_of(to, i))
+            *op_of(to, i) = from->none[i] ? HS_NONE : *op_of(&fields, i);
+    if (!to->init_feeds)
+        to->init_feeds = fields.init_feeds;
+    if (!to->local_init_feeds)
+        to->local_init_feeds = fields.local_init_feeds;
+    if (!to->init_fn) {
+        to->init_fn = fields.init_fn;
+        to->user = fields.user;
     }
-    if (!options->saver)
-        options->saver = from->saver;
+    if (!to->saver)
+        to->saver = fields.saver;
 }
 
 hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
 {
     hs_scaffold_options options = HS_INIT(hs_scaffold_options);
-    if (given && HS_STRUCT_TAKE(hs_scaffold_options, env, &options, given, err))
+    hs_env env;
+    if ((given && HS_STRUCT_TAKE(hs_scaffold_options, env, &options, given, err)) || hs__env_copy(&env, options.env, err))
         return NULL;
     if (options.copy_from)
-        copy_defaults(&options);
-    const char *const ops[N_OPS] = {options.init_op, options.ready_op, options.ready_for_local_init_op,
-                                    options.local_init_op, options.summary_op};
-    hs_env env;
-    if (hs__env_copy(&env, options.env, err))
-        return NULL;
+        copy_defaults(&options, options.copy_from);
     hs_scaffold *scaffold = hs__alloc(&env, 1, sizeof *scaffold);
     bool complete = scaffold != NULL;
-    if (scaffold)
+    if (scaffold) {
         scaffold->env = env;
-    for (size_t i = 0; complete && i < N_OPS; i++)
-        complete = !ops[i] || (scaffold->ops[i] = hs__strdup(&env, ops[i]));
+        scaffold->fields =
+            *HS_SCAFFOLD_OPTIONS(.init_feeds = options.init_feeds, .init_fn = options.init_fn, .user = options.user,
+                                 .local_init_feeds = options.local_init_feeds, .saver = options.saver);
+    }
+    for (size_t i = 0; complete && i < N_OPS; i++) {
+        const char *name = *op_of(&options, i);
+        scaffold->none[i] = name && !*name;
+        complete = !name || !*name || (*op_of(&scaffold->fields, i) = hs__strdup(&env, name));
+    }
     if (!complete) {
         hs__no_memory(err, sizeof *scaffold, "a scaffold");
         hs_scaffold_free(scaffold);
         return NULL;
     }
-    scaffold->init_feeds = options.init_feeds;
-    scaffold->local_init_feeds = options.local_init_feeds;
-    scaffold->init_fn = options.init_fn;
-    scaffold->user = options.user;
-    scaffold->saver = options.saver;
     hs_error_clear(err);
     return scaffold;
 }
@@ -82,10 +80,16 @@ void hs_scaffold_free(hs_scaffold *scaffold)
         return;
     hs_env env = scaffold->env;
     for (size_t i = 0; i < N_OPS; i++)
-        hs__free(&env, scaffold->ops[i]);
+        hs__free(&env, (void *)*op_of(&scaffold->fields, i));
     if (scaffold->owns_saver)
-        hs_saver_free(scaffold->saver);
+        hs_saver_free(scaffold->fields.saver);
     hs__free(&env, scaffold);
+}
+
+const hs_scaffold_options *hs_scaffold_fields(const hs_scaffold *scaffold)
+{
+    static const hs_scaffold_options nothing = HS_INIT(hs_scaffold_options);
+    return scaffold ? &scaffold->fields : &nothing;
 }
 
 /* Gets the only item of a collection, or NULL if it is empty. Fails if it has several. */
@@ -117,7 +121,7 @@ static hs_code resolve_op(hs_scaffold *scaffold, size_t which, hs_backend backen
                                 collections[which], err))
             return code;
     }
-    if (name && !(scaffold->ops[which] = hs__strdup(&scaffold->env, name)))
+    if (name && !(*op_of(&scaffold->fields, which) = hs__strdup(&scaffold->env, name)))
         return hs__no_memory(err, strlen(name), "a name");
     return HS_OK;
 }
@@ -134,7 +138,7 @@ static hs_code resolve_saver(hs_scaffold *scaffold, hs_backend backend, const hs
     if (code)
         return code;
     if (item) {
-        scaffold->saver = (hs_saver *)item;
+        scaffold->fields.saver = (hs_saver *)item;
         return HS_OK;
     }
     hs_error error = {0};
@@ -148,7 +152,7 @@ static hs_code resolve_saver(hs_scaffold *scaffold, hs_backend backend, const hs
         hs_saver_free(saver);
         return code;
     }
-    scaffold->saver = saver;
+    scaffold->fields.saver = saver;
     scaffold->owns_saver = !ops->add_to_collection;
     return HS_OK;
 }
@@ -165,63 +169,13 @@ hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error
     if (!code)
         scaffold->backend = backend;
     for (size_t i = 0; !code && i < N_OPS; i++)
-        if (!scaffold->ops[i])
+        if (!*op_of(&scaffold->fields, i) && !scaffold->none[i])
             code = resolve_op(scaffold, i, backend, &ops, err);
-    if (!code && !scaffold->saver)
+    if (!code && !scaffold->fields.saver)
         code = resolve_saver(scaffold, backend, &ops, err);
     if (!code && ops.finalize)
         code = hs__normalize_error(ops.finalize(backend.self, true, err), "finalizing the graph", err);
     if (!code)
         hs_error_clear(err);
     return code;
-}
-
-const char *hs_scaffold_init_op(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->ops[INIT] : NULL;
-}
-
-const hs_feed *hs_scaffold_init_feeds(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->init_feeds : NULL;
-}
-
-hs_init_fn hs_scaffold_init_fn(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->init_fn : NULL;
-}
-
-void *hs_scaffold_init_user(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->user : NULL;
-}
-
-const char *hs_scaffold_ready_op(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->ops[READY] : NULL;
-}
-
-const char *hs_scaffold_ready_for_local_init_op(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->ops[READY_FOR_LOCAL] : NULL;
-}
-
-const char *hs_scaffold_local_init_op(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->ops[LOCAL_INIT] : NULL;
-}
-
-const hs_feed *hs_scaffold_local_init_feeds(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->local_init_feeds : NULL;
-}
-
-const char *hs_scaffold_summary_op(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->ops[SUMMARY] : NULL;
-}
-
-hs_saver *hs_scaffold_saver(const hs_scaffold *scaffold)
-{
-    return scaffold ? scaffold->saver : NULL;
 }

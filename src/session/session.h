@@ -28,7 +28,7 @@
  *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
  *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
  *   session_states.c                  what is saved in addition to variables
- *   startup.c, scaffold.c             first values of variables; session_manager.c: without a hooked session
+ *   startup.c, scaffold.c             first values of variables
  *   timer.c, trace_file.c             services for hooks */
 /* clang-format on */
 
@@ -133,7 +133,7 @@ typedef struct hs__creation {
     char *checkpoint_dir, *checkpoint_prefix, *summary_dir; /* NULL: none */
     hs_restore_policy restore;
     hs_restore_options restore_options;
-    bool is_worker;
+    bool is_worker, no_queue_runners;
     double max_wait_secs, recovery_wait_secs; /* INFINITY: forever */
     double stop_grace_secs;                   /* as in hs_join_options */
 } hs__creation;
@@ -249,10 +249,10 @@ struct hs_session {
     uint64_t runs;
     hs_run_context context;
     hs_run_values values;        /* the caller's */
-    hs_run_values raw_values[3]; /* of raw runs: by the caller; in a callback or by a borrower; nested in these */
+    hs_run_values raw_values[2]; /* of raw runs: by the caller; in a callback */
     hs__callback_timing timing;
     bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
-    size_t level;    /* of the next run: number of runs whose callbacks are running */
+    size_t level;    /* of the next run. 0; 1: callbacks are running */
     bool in_backend; /* the backend is running: no call is allowed */
     hs__life life;
     unsigned generation; /* of the process that opened it */
@@ -484,12 +484,6 @@ void hs__attempts_free(struct hs_session *session);
 void hs__recovery_init(struct hs_session *session);
 void hs__recovery_free(struct hs_session *session);
 hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err);
-hs_code hs__copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err);
-/* Counts and logs one more attempt after `error`. False if max_attempts is reached; `error` then says so. */
-bool hs__count_attempt(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what,
-                       hs_error *error);
-/* Seconds to wait before an attempt. The first attempt has number 1 and does not wait. */
-double hs__recovery_backoff(const hs_recovery *recovery, int64_t attempt);
 /* hs__create at the opening, repeated as often as hs_recovery allows. */
 hs_code hs__create_with_retries(struct hs_session *session, hs_error *err);
 /* hs_session_options.recovery was given. */
@@ -559,13 +553,8 @@ void hs__log_costs(const struct hs_session *session);
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Adds the backend's states and the hooks' states to the raw session. */
 hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
-/* raw.c. hs_raw_session_run at a deeper level, so that the values of the caller's own raw runs stay valid. */
-hs_code hs__run_nested(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
 /* metrics.c */
 void hs__metrics_free(struct hs_session *session);
-
-/* session_open.c. A session with nothing opened. */
-hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);
 
 /* hooked_run.c. The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
 void hs__discard_own_step(struct hs_session *session);

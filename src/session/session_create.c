@@ -8,8 +8,7 @@
 #include "session/startup.h"
 #include "threads/coordinator.h"
 
-#include <hooksess/tf1/queue_runner.h>
-#include <hooksess/tf1/scaffold.h>
+#include <hooksess/queue_runner.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -43,19 +42,19 @@ hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 
 static void fill_startup(const struct hs_session *session, hs__startup *startup)
 {
-    const hs_scaffold *scaffold = session->scaffold;
+    const hs_scaffold_options *scaffold = hs_scaffold_fields(session->scaffold);
     const hs__creation *creation = &session->creation;
     *startup = (hs__startup){
-        .ready_op = hs_scaffold_ready_op(scaffold),
-        .ready_for_local_init_op = hs_scaffold_ready_for_local_init_op(scaffold),
-        .local_init_op = hs_scaffold_local_init_op(scaffold),
-        .local_init_feeds = hs_scaffold_local_init_feeds(scaffold),
-        .init_op = hs_scaffold_init_op(scaffold),
-        .init_feeds = hs_scaffold_init_feeds(scaffold),
-        .init_fn = hs_scaffold_init_fn(scaffold),
-        .user = hs_scaffold_init_user(scaffold),
-        .scaffold = scaffold,
-        .saver = hs_scaffold_saver(scaffold),
+        .ready_op = scaffold->ready_op,
+        .ready_for_local_init_op = scaffold->ready_for_local_init_op,
+        .local_init_op = scaffold->local_init_op,
+        .local_init_feeds = scaffold->local_init_feeds,
+        .init_op = scaffold->init_op,
+        .init_feeds = scaffold->init_feeds,
+        .init_fn = scaffold->init_fn,
+        .user = scaffold->user,
+        .scaffold = session->scaffold,
+        .saver = scaffold->saver,
         .checkpoint_prefix = creation->checkpoint_prefix,
         .checkpoint_dir = creation->checkpoint_dir,
         .restore = creation->restore,
@@ -238,12 +237,13 @@ static hs_code replace_coordinator(struct hs_session *session, hs_error *err)
 static hs_code start_queues(struct hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
-    hs_threads threads = {NULL, NULL};
-    if (!hs_backend_collection_item(raw->backend, HS_QUEUE_RUNNERS, 0, NULL))
+    const void *runner;
+    hs_code code = HS_OK;
+    if (session->creation.no_queue_runners)
         return HS_OK;
-    hs_code code = hs_queue_runners_start(raw, session->coordinator, true, &threads, err);
+    for (size_t i = 0; !code && hs_backend_collection_item(raw->backend, HS_QUEUE_RUNNERS, i, &runner); i++)
+        code = hs_queue_runner_create_threads((hs_queue_runner *)runner, raw, session->coordinator, true, NULL, err);
     raw->runs_queues = true;
-    hs_threads_free(&threads);
     return code;
 }
 

@@ -6,8 +6,7 @@
 #include "session/startup.h"
 #include "threads/coordinator.h"
 
-#include <hooksess/tf1/scaffold.h>
-
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,6 +125,16 @@ static hs_code copy_path(hs_session *session, char **to, const char *path, hs_er
     return *to ? HS_OK : hs__no_memory(err, strlen(path), "a path");
 }
 
+/* Sets *secs to the option `given` with the name `what`. 0: `default_secs`. HS_NEVER: INFINITY. */
+static hs_code copy_secs(double *secs, double given, double default_secs, const char *what, hs_error *err)
+{
+    if (given != given || (given < 0 && given != HS_NEVER))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be at least 0, or HS_NEVER for no limit", what,
+                            given);
+    *secs = given == 0 ? default_secs : given == HS_NEVER ? (double)INFINITY : given;
+    return HS_OK;
+}
+
 static hs_code copy_creation(hs_session *session, const hs_session_options *options, hs_error *err)
 {
     hs__creation *creation = &session->creation;
@@ -134,6 +143,7 @@ static hs_code copy_creation(hs_session *session, const hs_session_options *opti
     creation->restore = options->restore;
     creation->restore_options = (hs_restore_options)HS_INIT(hs_restore_options);
     creation->is_worker = options->is_worker;
+    creation->no_queue_runners = options->no_queue_runners;
     creation->stop_grace_secs = stop_grace_secs;
     if (!(stop_grace_secs >= 0) && stop_grace_secs != HS_NEVER)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -142,10 +152,10 @@ static hs_code copy_creation(hs_session *session, const hs_session_options *opti
     if ((code = copy_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
         (code = copy_path(session, &creation->checkpoint_prefix, options->checkpoint_prefix, err)) ||
         (code = copy_path(session, &creation->summary_dir, options->summary_dir, err)) ||
-        (code = hs__seconds(&creation->max_wait_secs, options->max_wait_secs, 1800, "hs_session_options.max_wait_secs",
-                            err)) ||
-        (code = hs__seconds(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
-                            "hs_session_options.recovery_wait_secs", err)) ||
+        (code =
+             copy_secs(&creation->max_wait_secs, options->max_wait_secs, 1800, "hs_session_options.max_wait_secs", err)) ||
+        (code = copy_secs(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
+                          "hs_session_options.recovery_wait_secs", err)) ||
         (options->restore_options &&
          (code = hs__copy_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
         return code;
@@ -174,7 +184,8 @@ static hs_code copy_options(hs_session *session, const hs_session_options *optio
     return copy_creation(session, options, err);
 }
 
-hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err)
+/* Returns a session with nothing opened. */
+static hs_session *new_session(hs_backend backend, const hs_backend_ops *ops, hs_error *err)
 {
     hs_env env;
     if (hs__env_copy(&env, hs_backend_env(backend), err))
@@ -246,7 +257,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     hs_session *session = NULL;
     if (!(given && HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error)) &&
         !hs__backend_take(&ops, backend, &error))
-        session = hs__session_new(backend, &ops, &error);
+        session = new_session(backend, &ops, &error);
     if (!session || hs__agreement_copy_options(&session->agreement, &options, &error) ||
         copy_hooks(session, &options, &error)) {
         if (options.group)

@@ -5,24 +5,12 @@
 #include "base/text.h"
 #include "session/session.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-hs_code hs__seconds(double *secs, double given, double default_secs, const char *what, hs_error *err)
+static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *feeds, hs_error *err)
 {
-    if (given != given || (given < 0 && given != HS_NEVER))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be at least 0, or HS_NEVER for no limit", what,
-                            given);
-    *secs = given == 0 ? default_secs : given == HS_NEVER ? (double)INFINITY : given;
-    return HS_OK;
-}
-
-static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *feeds, const hs_run_options *options,
-                      hs_error *err)
-{
-    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(op), .feeds = feeds, .options = options);
-    hs_code code = hs_raw_session_run(session, &args, NULL, err);
+    hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(op), .feeds = feeds), NULL, err);
     if (code)
         hs_error_prefix(err, "cannot run '%s'", op);
     return code;
@@ -53,12 +41,6 @@ static void log_restored(hs_raw_session *session, const hs_saver *saver, const c
            hs__secs_text(secs, (double)(hs_env_monotonic_ns(&session->env) - began_ns) / 1e9));
 }
 
-static const hs_restore_options *options_of(const hs__startup *startup)
-{
-    static const hs_restore_options no_options = HS_INIT(hs_restore_options);
-    return startup->restore_options ? startup->restore_options : &no_options;
-}
-
 hs_code hs__startup_restore_path(hs_raw_session *session, const hs__startup *startup, const char *path, bool *damaged,
                                  hs_error *err)
 {
@@ -66,7 +48,7 @@ hs_code hs__startup_restore_path(hs_raw_session *session, const hs__startup *sta
     *damaged = false;
     if (!startup->saver)
         return HS_OK;
-    hs_code code = hs__restore(startup->saver, session, path, options_of(startup), damaged, err);
+    hs_code code = hs__restore(startup->saver, session, path, startup->restore_options, damaged, err);
     if (!code && startup->others)
         code = startup->others->accept(startup->others->user, path, damaged, err);
     if (!code)
@@ -90,14 +72,9 @@ static hs_code restore_prefix(hs_raw_session *session, const hs__startup *startu
 
 static hs_code restore_newest(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
-    const hs_restore_options *options = options_of(startup);
-    hs_code code;
-    double waited = 0;
-    int64_t began_ns;
-    do {
-        began_ns = hs_env_monotonic_ns(&session->env);
-        code = hs__restore_newest(startup->saver, session, startup->checkpoint_dir, options, startup->others, path, err);
-    } while (!code && !*path && startup->wait_for_checkpoint && wait_before_retry(session, startup, &waited));
+    const int64_t began_ns = hs_env_monotonic_ns(&session->env);
+    hs_code code = hs__restore_newest(startup->saver, session, startup->checkpoint_dir, startup->restore_options,
+                                      startup->others, path, err);
     if (*path)
         log_restored(session, startup->saver, *path, began_ns);
     else if (!code && startup->restore == HS_RESTORE_REQUIRE)
@@ -120,7 +97,7 @@ hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup,
 
 hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *startup, hs_error *err)
 {
-    hs_code code = startup->init_op ? run_op(session, startup->init_op, startup->init_feeds, NULL, err) : HS_OK;
+    hs_code code = startup->init_op ? run_op(session, startup->init_op, startup->init_feeds, err) : HS_OK;
     if (!code && startup->init_fn) {
         code = startup->init_fn(startup->user, startup->scaffold, session, err);
         if (hs__normalize_error(code, "it", err))
@@ -159,22 +136,17 @@ static hs_code run_check(hs_raw_session *session, const char *op, const char *wh
     return HS_OK;
 }
 
-static hs_code try_local_init(hs_raw_session *session, const hs__startup *startup, bool *ready, hs_error *err)
-{
-    *ready = true;
-    if (!startup->local_init_op)
-        return HS_OK;
-    hs_code code = run_check(session, startup->ready_for_local_init_op, "ready for local_init_op", ready, err);
-    if (code || !*ready)
-        return code;
-    return run_op(session, startup->local_init_op, startup->local_init_feeds, startup->local_init_run_options, err);
-}
-
 /* Runs the local init op and the ready checks. Results as in run_check. */
 static hs_code try_finish(hs_raw_session *session, const hs__startup *startup, bool *ready, hs_error *err)
 {
-    hs_code code = try_local_init(session, startup, ready, err);
-    return code || !*ready ? code : run_check(session, startup->ready_op, "ready", ready, err);
+    hs_code code = HS_OK;
+    if (startup->local_init_op) {
+        code = run_check(session, startup->ready_for_local_init_op, "ready for local_init_op", ready, err);
+        if (code || !*ready)
+            return code;
+        code = run_op(session, startup->local_init_op, startup->local_init_feeds, err);
+    }
+    return code ? code : run_check(session, startup->ready_op, "ready", ready, err);
 }
 
 hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, hs_error *err)
@@ -187,7 +159,7 @@ hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, 
     return HS_FAILED_PRECONDITION;
 }
 
-/* The three ways to start. */
+/* The two ways to start. */
 
 hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup, hs_error *err)
 {
@@ -195,31 +167,9 @@ hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup,
     hs_code code = hs__startup_restore(session, startup, &path, err);
     bool restored = path != NULL;
     hs__free(&session->env, path);
-    if (!code && !restored && startup->must_start && !startup->init_op && !startup->init_fn && !startup->local_init_op)
-        code = hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "cannot initialize the model: no checkpoint was restored, and init_op, init_fn and "
-                            "local_init_op are missing");
     if (!code && !restored)
         code = hs__startup_initialize(session, startup, err);
     return code ? code : hs__startup_finish(session, startup, err);
-}
-
-hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
-{
-    char *path;
-    bool ready;
-    hs_error why = {0};
-    *initialized = false;
-    hs_code code = hs__startup_restore(session, startup, &path, err);
-    if (code)
-        return code;
-    code = path ? try_finish(session, startup, &ready, &why) : try_local_init(session, startup, &ready, &why);
-    *initialized = !code && path && ready;
-    if (!code && !ready)
-        hs_log(&session->env, HS_LOG_INFO, "session not ready%s%s: %s", path ? " after restoring " : "", path ? path : "",
-               why.message);
-    hs__free(&session->env, path);
-    return hs__error_copy(err, &why), code;
 }
 
 /* A variable without a device exists in each process, and the chief initializes only its own. A worker's would never be

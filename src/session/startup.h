@@ -3,11 +3,10 @@
 #define HS_SESSION_STARTUP_H
 
 #include <hooksess/session.h>
-#include <hooksess/tf1/session_manager.h>
 
 #include "checkpoint/restore.h"
 
-/* How the variables of a session that was just opened get their values. TensorFlow: SessionManager. */
+/* How the variables of a session that was just opened get their values, in the order of TensorFlow's SessionManager. */
 
 struct hs_session;
 
@@ -15,7 +14,6 @@ struct hs_session;
 typedef struct hs__startup {
     const char *ready_op, *ready_for_local_init_op, *local_init_op;
     const hs_feed *local_init_feeds;
-    const hs_run_options *local_init_run_options;
 
     const char *init_op;
     const hs_feed *init_feeds;
@@ -27,16 +25,10 @@ typedef struct hs__startup {
     const char *checkpoint_prefix;             /* restore this checkpoint, */
     const char *checkpoint_dir;                /* or the newest valid one in this directory. NULL or "": neither */
     hs_restore_policy restore;                 /* for checkpoint_dir */
-    const hs_restore_options *restore_options; /* complete. NULL: restore everything */
+    const hs_restore_options *restore_options; /* complete */
     const hs__acceptance *others;              /* NULL: no group */
-    bool wait_for_checkpoint;                  /* until checkpoint_dir has one, at most max_wait_secs */
-    bool must_start; /* fail if no checkpoint is restored and init_op, init_fn and local_init_op are missing */
-    double max_wait_secs, recovery_wait_secs; /* INFINITY: no limit */
+    double max_wait_secs, recovery_wait_secs;  /* of hs__startup_wait. INFINITY: no limit */
 } hs__startup;
-
-/* Sets *secs to the option `given` with the name `what`. 0: `default_secs`. HS_NEVER: INFINITY. HS_INVALID_ARGUMENT:
- * another negative number, or NaN. */
-hs_code hs__seconds(double *secs, double given, double default_secs, const char *what, hs_error *err);
 
 /* Restores the checkpoint that `startup` selects. *path: its path, for hs__free. NULL: no checkpoint was restored. */
 hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err);
@@ -51,8 +43,6 @@ hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, 
 
 /* Restores, or initializes if no checkpoint was restored. Then finishes. */
 hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup, hs_error *err);
-/* Restores, then finishes. *initialized: a checkpoint was restored, and all variables are ready. */
-hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup, bool *initialized, hs_error *err);
 /* For workers: reopens the session until another process has initialized all variables, for at most max_wait_secs
  * (HS_DEADLINE_EXCEEDED). HS_CANCELLED: a stop was requested. */
 hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup, hs_error *err);

@@ -2,7 +2,7 @@
 /* Makes hs_queue_runners from the graph's QueueRunnerDefs. */
 #include "tensorflow/queue_closers.h"
 
-#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/queue_runner.h>
 
 #include "variable.pb-c.h"
 

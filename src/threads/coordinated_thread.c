@@ -425,16 +425,15 @@ typedef struct {
     hs__thread_list *registered; /* retained */
     size_t n;                    /* of the registered threads */
     hs_join_options options;
-    hs_thread *const *awaited; /* without a time limit */
-    size_t n_awaited;
-    size_t n_given; /* of options.threads */
+    size_t n_awaited; /* options.awaited: without a time limit */
+    size_t n_given;   /* of options.threads */
 } joining;
 
 /* The awaited threads come first, then the registered, then the given ones. */
 static hs_thread *nth(const joining *j, size_t i)
 {
     if (i < j->n_awaited)
-        return j->awaited[i];
+        return j->options.awaited[i];
     i -= j->n_awaited;
     return i < j->n ? j->registered->items[i] : j->options.threads[i - j->n];
 }
@@ -608,10 +607,9 @@ size_t hs_coordinator_live_threads(hs_coordinator *coordinator, char *text, size
     return n;
 }
 
-hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options *given, hs_thread *const *awaited, size_t n,
-                             hs_error *err)
+hs_code hs_coordinator_join(hs_coordinator *coordinator, const hs_join_options *given, hs_error *err)
 {
-    joining j = {.coordinator = coordinator, .awaited = awaited, .n_awaited = n};
+    joining j = {.coordinator = coordinator};
     hs_error_clear(err);
     if (!coordinator)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "coordinator is NULL");
@@ -620,6 +618,8 @@ hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options 
         return code;
     while (j.options.threads && j.options.threads[j.n_given])
         j.n_given++;
+    while (j.options.awaited && j.options.awaited[j.n_awaited])
+        j.n_awaited++;
     retain_registered(&j);
     wait_for_ends(&j);
     if (hs_coordinator_should_stop(coordinator))
@@ -627,9 +627,4 @@ hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options 
     code = report_stragglers(&j, end_join(coordinator, err), err);
     list_release(&coordinator->env, j.registered);
     return code;
-}
-
-hs_code hs_coordinator_join(hs_coordinator *coordinator, const hs_join_options *given, hs_error *err)
-{
-    return hs__coordinator_join(coordinator, given, NULL, 0, err);
 }

@@ -12,10 +12,6 @@ bool hs__is_preemption(hs_code code);
 /* Returns true if a stop was requested without an error since the last hs_coordinator_clear_stop. */
 bool hs__coordinator_asked(const hs_coordinator *coordinator);
 
-/* hs_coordinator_join that also waits for the `n` threads of `awaited`, without a time limit. */
-hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options *given, hs_thread *const *awaited, size_t n,
-                             hs_error *err);
-
 /* Returns NULL if memory or locks are exhausted. */
 hs_coordinator *hs__coordinator_new(const hs_env *env);
 

@@ -41,37 +41,53 @@ typedef struct {
     hs_thread *items[];
 } block;
 
-/* Makes an empty list with room for `capacity` threads. */
-static hs_code init_threads(hs_threads *threads, const hs_env *env, size_t capacity, hs_error *err)
+static size_t count_listed(const hs_threads *threads)
 {
-    size_t bytes = sizeof(block) + (capacity + 1) * sizeof(hs_thread *);
+    size_t n = 0;
+    while (threads->items && threads->items[n])
+        n++;
+    return n;
+}
+
+static void free_list(hs_threads *threads)
+{
+    if (!threads->env)
+        return;
+    hs_env env = *threads->env;
+    hs__free(&env, (void *)threads->env); /* the block begins with it */
+    *threads = (hs_threads){NULL, NULL};
+}
+
+/* Makes room for `more` threads at the end of a list. */
+static hs_code reserve_threads(hs_threads *threads, const hs_env *env, size_t more, hs_error *err)
+{
+    const size_t n = count_listed(threads), bytes = sizeof(block) + (n + more + 1) * sizeof(hs_thread *);
     block *made = hs__alloc(env, 1, bytes);
     if (!made)
         return hs__no_memory(err, bytes, "a list of threads");
     made->env = *env;
+    for (size_t i = 0; i < n; i++)
+        made->items[i] = threads->items[i];
+    free_list(threads);
     *threads = (hs_threads){made->items, &made->env};
     return HS_OK;
+}
+
+/* Frees the handles from number `first` on. */
+static void cut_list(hs_threads *threads, size_t first)
+{
+    for (size_t i = first; threads->items && threads->items[i]; i++) {
+        hs_thread_free(threads->items[i]);
+        threads->items[i] = NULL;
+    }
 }
 
 void hs_threads_free(hs_threads *threads)
 {
     if (!threads || !threads->env)
         return;
-    hs_env env = *threads->env;
-    for (hs_thread **thread = threads->items; *thread; thread++)
-        hs_thread_free(*thread);
-    hs__free(&env, (void *)threads->env); /* the block begins with it */
-    *threads = (hs_threads){NULL, NULL};
-}
-
-hs_thread *hs_threads_item(const hs_threads *threads, size_t index)
-{
-    if (!threads || !threads->items)
-        return NULL;
-    for (size_t i = 0; i < index; i++)
-        if (!threads->items[i])
-            return NULL;
-    return threads->items[index];
+    cut_list(threads, 0);
+    free_list(threads);
 }
 
 /* Running ops. */
@@ -263,14 +279,6 @@ static hs_code new_work(hs__thread_group *group, hs_raw_session *session, const 
     return HS_OK;
 }
 
-static void append(hs_threads *threads, hs_thread *thread)
-{
-    hs_thread **end = threads->items;
-    while (*end)
-        end++;
-    *end = thread;
-}
-
 static hs_code add_thread(hs__thread_group *group, hs_raw_session *session, const char *op, const char *label,
                           hs_coordinator *coordinator, hs_threads *threads, hs_error *err)
 {
@@ -292,7 +300,7 @@ static hs_code add_thread(hs__thread_group *group, hs_raw_session *session, cons
         release_work(w);
         return HS_RESOURCE_EXHAUSTED;
     }
-    append(threads, thread);
+    threads->items[count_listed(threads)] = thread;
     return coordinator ? hs_coordinator_register(coordinator, thread, err) : HS_OK;
 }
 
@@ -330,13 +338,19 @@ static hs_code add_group(hs_queue_runner *runner, hs__thread_group *group, bool 
     return HS_OK;
 }
 
-static size_t count_threads(const hs_queue_runner *runner, const hs_coordinator *coordinator)
+/* Returns true if the session has started this runner itself, when it was opened. */
+static bool is_of_session(const hs_queue_runner *runner, const hs_raw_session *session)
 {
-    return runner->n_ops + (coordinator != NULL);
+    const void *item;
+    for (size_t i = 0; session->runs_queues && hs_backend_collection_item(session->backend, HS_QUEUE_RUNNERS, i, &item);
+         i++)
+        if (item == runner)
+            return true;
+    return false;
 }
 
-/* Creates and registers the threads of a runner and appends them to the list, which has room for them. Creates none if the
- * session's earlier threads have not finished. After a failure the list may have some of them. */
+/* Creates and registers the threads of a runner and appends them to the list. Creates none if the session's earlier threads
+ * have not finished. After a failure the list may have some of them. */
 static hs_code create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
                               hs_threads *threads, hs_error *err)
 {
@@ -345,9 +359,11 @@ static hs_code create_threads(hs_queue_runner *runner, hs_raw_session *session, 
         return hs_error_set(err, HS_UNIMPLEMENTED,
                             "queue runner '%s': backend '%s' cannot run ops concurrently with training", runner->name,
                             session->ops.name ? session->ops.name : "?");
+    if (is_of_session(runner, session))
+        return HS_OK;
     bool added;
-    hs_code code = new_group(runner, session, &group, err);
-    if (code)
+    hs_code code = reserve_threads(threads, &runner->env, runner->n_ops + (coordinator != NULL), err);
+    if (code || (code = new_group(runner, session, &group, err)))
         return code;
     pthread_mutex_lock(&runner->lock);
     code = add_group(runner, group, &added, err);
@@ -358,10 +374,11 @@ static hs_code create_threads(hs_queue_runner *runner, hs_raw_session *session, 
     return code;
 }
 
-/* After a failure: threads that were not started release the session now, even if a coordinator retains them. */
-static void drop_unstarted(hs_threads *threads)
+/* After a failure: of the list from number `first` on, threads that were not started release the session now, even if a
+ * coordinator retains them. */
+static void drop_unstarted(hs_threads *threads, size_t first)
 {
-    for (size_t i = 0; hs_threads_item(threads, i); i++)
+    for (size_t i = first; threads->items && threads->items[i]; i++)
         if (!hs__thread_was_started(threads->items[i]))
             drop_work(hs__thread_user(threads->items[i]));
 }
@@ -381,19 +398,19 @@ static void abandon(hs__thread_group *group, hs_raw_session *session)
     group->ops.close(handle, NULL);
 }
 
-/* Starts all threads of the list. If one cannot be started, requests a stop and ends the others. */
-static hs_code start_threads(hs_threads *threads, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+/* Starts the threads of the list from number `first` on. If one cannot be started, requests a stop and ends the others. */
+static hs_code start_threads(hs_threads *threads, size_t first, hs_raw_session *session, hs_coordinator *coordinator,
+                             hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && threads->items[i]; i++)
+    for (size_t i = first; !code && threads->items && threads->items[i]; i++)
         code = hs_thread_start(threads->items[i], err);
-    if (code && coordinator)
+    if (!code)
+        return HS_OK;
+    if (coordinator)
         hs_coordinator_request_stop(coordinator, err);
-    for (size_t i = 0; code && threads->items[i]; i++) {
-        const work *w = hs__thread_user(threads->items[i]);
-        if (!atomic_load(&w->group->abandoned))
-            abandon(w->group, session);
-    }
+    const work *w = hs__thread_user(threads->items[first]);
+    abandon(w->group, session);
     return code;
 }
 
@@ -411,76 +428,25 @@ bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out)
     return found;
 }
 
-/* Returns `error`. If it is HS_OK and `to` is not NULL, moves the list to `to`. Otherwise frees the list. */
-static hs_code return_threads(hs_threads *threads, hs_threads *to, const hs_error *error, hs_error *err)
-{
-    if (error->code)
-        drop_unstarted(threads);
-    if (to && !error->code && hs_threads_item(threads, 0))
-        *to = *threads;
-    else
-        hs_threads_free(threads);
-    return hs__error_copy(err, error);
-}
-
 hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
                                        bool start, hs_threads *threads, hs_error *err)
 {
-    hs_threads made = {0};
+    hs_threads unlisted = {0};
     hs_error error = {0};
-    if (threads)
-        *threads = made;
     if (!runner || !session || !session->handle)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runner_create_threads: %s is NULL",
                             runner ? "session" : "runner");
-    if (!init_threads(&made, &runner->env, count_threads(runner, coordinator), &error) &&
-        !create_threads(runner, session, coordinator, &made, &error) && start)
-        start_threads(&made, session, coordinator, &error);
-    return return_threads(&made, threads, &error, err);
-}
-
-static hs_code create_all_threads(hs_queue_runner *const *runners, size_t n, hs_raw_session *session,
-                                  hs_coordinator *coordinator, hs_threads *threads, hs_error *err)
-{
-    size_t capacity = 0;
-    for (size_t i = 0; i < n; i++)
-        capacity += count_threads(runners[i], coordinator);
-    hs_code code = init_threads(threads, &session->env, capacity, err);
-    for (size_t i = 0; !code && i < n; i++)
-        code = create_threads(runners[i], session, coordinator, threads, err);
-    return code;
-}
-
-static hs_code list_runners(hs_raw_session *session, hs_queue_runner ***runners, size_t *n, hs_error *err)
-{
-    const void *item;
-    *n = hs__collection_size(session->backend, HS_QUEUE_RUNNERS);
-    *runners = hs__alloc(&session->env, *n + 1, sizeof **runners);
-    if (!*runners)
-        return hs__no_memory(err, *n * sizeof **runners, "the queue runners");
-    for (size_t i = 0; i < *n && hs_backend_collection_item(session->backend, HS_QUEUE_RUNNERS, i, &item); i++)
-        (*runners)[i] = (hs_queue_runner *)item;
-    return HS_OK;
-}
-
-hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
-                               hs_error *err)
-{
-    hs_threads made = {0};
-    hs_error error = {0};
-    hs_queue_runner **runners = NULL;
-    size_t n = 0;
-    if (threads)
-        *threads = made;
-    if (!session || !session->handle)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runners_start: session is NULL or closed");
-    hs_error_clear(err);
-    if (session->runs_queues)
-        return HS_OK;
-    if (!list_runners(session, &runners, &n, &error) && !n)
-        hs_log(&session->env, HS_LOG_WARNING, "hs_queue_runners_start: the graph has no queue runners");
-    if (!error.code && n && !create_all_threads(runners, n, session, coordinator, &made, &error) && start)
-        start_threads(&made, session, coordinator, &error);
-    hs__free(&session->env, runners);
-    return return_threads(&made, threads, &error, err);
+    if (!threads)
+        threads = &unlisted;
+    const size_t first = count_listed(threads);
+    if (!create_threads(runner, session, coordinator, threads, &error) && start)
+        start_threads(threads, first, session, coordinator, &error);
+    if (error.code) {
+        drop_unstarted(threads, first);
+        cut_list(threads, first);
+        if (!first)
+            free_list(threads);
+    }
+    hs_threads_free(&unlisted);
+    return hs__error_copy(err, &error);
 }

@@ -6,7 +6,7 @@
 
 #include "backends/bare.h"
 
-#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/queue_runner.h>
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -106,7 +106,7 @@ static void an_end_code_of_the_producer_is_an_end_for_the_consumer(void **state)
 {
     bare *b = *state;
     counter c = {.last = 9, .fails_at = 2};
-    hs_threads threads;
+    hs_threads threads = {0};
     hs_error err = {0};
     queued_add(b, &c, 4);
     hs_session *session = hs_session_open(hs_graph_backend(b->graph), NULL, &err);
@@ -114,7 +114,7 @@ static void an_end_code_of_the_producer_is_an_end_for_the_consumer(void **state)
         HS_QUEUE_RUNNER_OPTIONS(.queue = "q", .enqueue_ops = HS_NAMES("q/enqueue"), .closed_codes = HS_CODES(HS_ABORTED)),
         &err);
     assert_ok(hs_queue_runner_create_threads(runner, hs_session_raw(session), NULL, true, &threads, &err), &err);
-    assert_true(hs_thread_wait(hs_threads_item(&threads, 0), 100));
+    assert_true(hs_thread_wait(threads.items[0], 100));
     hs_threads_free(&threads);
     assert_ok(hs_session_run(session, "q/dequeue", &err), &err);
     assert_fails(hs_session_run(session, "q/dequeue", &err), HS_OUT_OF_RANGE, &err, "queue 'q' is closed and empty");

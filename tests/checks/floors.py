@@ -20,7 +20,7 @@ FLOORS = [
     ["session"],
     ["hooks"],
     ["drivers"],
-    ["drivers/tf1", "testing", "tensorflow", "mpi"],
+    ["tf1", "testing", "tensorflow", "mpi"],
 ]
 FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
 OF_TOOL = {"base/json_reader.h", "base/json_writer.h", "base/utf8.h"}

@@ -2,7 +2,6 @@
 /* Declarations that the samples in the headers' comments use. */
 #include <hooksess/hooksess.h>
 #include <hooksess/testing.h>
-#include <hooksess/tf1/scaffold.h>
 #include <hooksess/tf1/session_manager.h>
 #include <hooksess/tf1/supervisor.h>
 

@@ -119,7 +119,7 @@ ENDS(hs_estimator_evaluate_options, hooks, 56);
 ENDS(hs_estimator_predict_options, reserved, 72);
 ENDS(hs_estimator_eval_spec, user, 48);
 ENDS(hs_estimator_train_loop_options, training, 40);
-ENDS(hs_join_options, n_live_threads, 40);
+ENDS(hs_join_options, n_live_threads, 48);
 ENDS(hs_supervisor_options, reserved, 168);
 ENDS(hs_supervisor_session_options, recovery, 56);
 ENDS(hs_supervisor_stop_options, n_live_threads, 32);

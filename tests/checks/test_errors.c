@@ -155,7 +155,7 @@ static void of_session_managers(void **state)
 {
     const fixture *f = *state;
     hs_session_manager *manager;
-    hs_raw_session *session;
+    hs_session *session;
     bool initialized;
     hs_graph *graph = hs_graph_new(NULL);
     const hs_session_manager_prepare_options options = HS_INIT(hs_session_manager_prepare_options, .init_op = "start");
@@ -163,19 +163,18 @@ static void of_session_managers(void **state)
     hs_graph_op(graph, .name = "start");
     CLEARS(manager = hs_session_manager_new(NULL, &err));
     CLEARS(session = hs_session_manager_prepare(manager, hs_graph_backend(graph), &options, &err));
-    for (int i = 0; i < 2; i++) /* the second time it is shared already */
-        CLEARS(hs_raw_session_share(session, &err));
-    CLEARS(hs_raw_session_close(session, &err));
+    CLEARS(hs_session_close(session, &err));
     CLEARS(session = hs_session_manager_recover(manager, hs_graph_backend(graph), NULL, &initialized, &err));
-    hs_raw_session_close(session, NULL);
+    hs_session_close(session, NULL);
     CLEARS(session = hs_session_manager_wait(manager, hs_graph_backend(graph), NULL, &err));
-    hs_raw_session_close(session, NULL);
+    hs_session_close(session, NULL);
     hs_session_manager_free(manager);
     const hs_supervisor_options supervised =
         HS_INIT(hs_supervisor_options, .checkpoint_dir = f->directory, .save_model_secs = HS_NEVER);
     hs_supervisor *sv;
     CLEARS(sv = hs_supervisor_new(hs_graph_backend(graph), &supervised, &err));
     CLEARS(session = hs_supervisor_managed_session(sv, NULL, &err));
+    CLEARS(hs_supervisor_run(sv, session, HS_RUN_ARGS(.names = HS_NAMES("start")), NULL, &err));
     CLEARS(hs_thread_free(hs_supervisor_loop(sv, 1000, nothing, NULL, &err)));
     hs_supervisor_leave(sv, session, HS_OK, NULL, NULL);
     CLEARS(session = hs_supervisor_prepare_or_wait_for_session(sv, NULL, &err));

@@ -4,7 +4,6 @@
 #include "support/test.h"
 
 #include <hooksess/testing.h>
-#include <hooksess/tf1/queue_runner.h>
 #include <hooksess/tf1/session_manager.h>
 #include <hooksess/tf1/supervisor.h>
 
@@ -47,7 +46,6 @@ static void every_close_accepts_null(void **state)
     hs_record_reader_close(NULL);
     assert_ok(hs_record_writer_close(NULL, &err), &err);
     assert_ok(hs_summary_writer_close(NULL, &err), &err);
-    assert_ok(hs_raw_session_close(NULL, &err), &err);
     assert_int_equal(hs_session_close(NULL, &err).error.code, HS_FAILED_PRECONDITION);
 }
 

@@ -4,7 +4,6 @@
 #include "support/group_of_one.h"
 
 #include <hooksess/simulation.h>
-#include <hooksess/tf1/queue_runner.h>
 #include <hooksess/tf1/session_manager.h>
 #include <hooksess/tf1/supervisor.h>
 

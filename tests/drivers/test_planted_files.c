@@ -5,7 +5,6 @@
 #define _XOPEN_SOURCE 700 /* mkfifo, lstat */
 #include "hooks/poisoned.h"
 
-#include <hooksess/tf1/scaffold.h>
 #include <hooksess/training_session.h>
 
 #include <math.h>
@@ -201,7 +200,7 @@ static hs_code write_files(poisoned *p, const hs_env *env)
 
 static hs_code go_back(poisoned *p, hs_scaffold *scaffold)
 {
-    hs_saver *saver = hs_scaffold_saver(scaffold);
+    hs_saver *saver = hs_scaffold_fields(scaffold)->saver;
     char earliest[1024];
     snprintf(earliest, sizeof earliest, "%s", hs_saver_checkpoint(saver, 0));
     return hs_saver_restore(saver, hs_session_raw(p->s->session), earliest, NULL, &p->s->err);

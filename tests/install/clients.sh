@@ -71,6 +71,21 @@ try "hook_test static, configure" cmake -S "$work/static_test" -B "$work/static_
 try "hook_test static, build" cmake --build "$work/static_test/build"
 try "hook_test static, run" env -u LD_LIBRARY_PATH "$work/static_test/build/hook_test" "$work/best_loss.txt"
 
+for kind in "" "static "; do
+    folder=$work/tf1${kind% }
+    mkdir "$folder"
+    cp "$source/tests/install/tf1.c" "$folder/client.c"
+    cp "$source/tests/install/tf1.c" "$folder/client.cpp"
+    sed "s/COMPONENTS \${KIND}/COMPONENTS ${kind}tf1/; s/::\${KIND}/::tf1${kind:+_static}/; /^find_package/a set(CMAKE_CXX_STANDARD 20)" "$source/tests/install/CMakeLists.txt" >"$folder/CMakeLists.txt"
+    try "find_package ${kind}tf1, configure" cmake -S "$folder" -B "$folder/build" -DCMAKE_PREFIX_PATH="$prefix"
+    try "find_package ${kind}tf1, build" cmake --build "$folder/build"
+    try "find_package ${kind}tf1, run C" "$folder/build/client_c" "$folder/run"
+    try "find_package ${kind}tf1, run C++" "$folder/build/client_cpp" "$folder/run"
+    [ -f "$folder/run/model.ckpt-6.index" ] || { echo "FAILED: tf1 did not save step 6"; exit 1; }
+done
+try "tf1, pkg-config" cc "$source/tests/install/tf1.c" -o "$work/supervised" $(pkg-config --cflags --libs hooksess_tf1)
+try "tf1, pkg-config, run" "$work/supervised" "$work/supervised_run"
+
 for compiler in cc c++; do
     language=$([ $compiler = cc ] && echo c || echo c++)
     try "pkg-config shared, $language" $compiler -x $language "$source/tests/install/client.c" -x none -o "$work/client" $(pkg-config --cflags --libs hooksess)

@@ -2,8 +2,6 @@
 /* Initial values of the variables of a new session. */
 #include "backends/bare.h"
 
-#include <hooksess/tf1/scaffold.h>
-
 static hs_session *open_with(bare *b, const hs_session_options *options)
 {
     hs_session *session = hs_session_open(hs_graph_backend(b->graph), options, &b->err);
@@ -55,7 +53,7 @@ static hs_code traced_init_fn(void *user, const hs_scaffold *scaffold, hs_raw_se
 {
     bare *b = user;
     (void)err;
-    assert_string_equal(hs_scaffold_init_op(scaffold), "my_init");
+    assert_string_equal(hs_scaffold_fields(scaffold)->init_op, "my_init");
     assert_non_null(hs_raw_session_handle(session));
     strcat(b->trace, " init_fn");
     return HS_OK;
@@ -225,7 +223,7 @@ static void many_variables_that_are_not_ready_are_counted(void **state)
 static hs_code restore_latest(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
     char *path = hs_checkpoint_latest(NULL, user, NULL, err);
-    hs_code code = hs_saver_restore(hs_scaffold_saver(scaffold), session, path, NULL, err);
+    hs_code code = hs_saver_restore(hs_scaffold_fields(scaffold)->saver, session, path, NULL, err);
     hs_env_free(NULL, path);
     return code;
 }

@@ -5,8 +5,6 @@
 
 #include "backends/refused.h"
 
-#include <hooksess/tf1/scaffold.h>
-
 static void session_h(void **state)
 {
     hs_error error;
@@ -139,16 +137,16 @@ static void scaffold_h(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_scaffold_finalize(scaffold, (hs_backend){NULL, NULL}, err));
     hs_scaffold_free(scaffold);
     hs_scaffold_free(NULL);
-    assert_null(hs_scaffold_init_op(NULL));
-    assert_null(hs_scaffold_init_feeds(NULL));
-    assert_true(!hs_scaffold_init_fn(NULL));
-    assert_null(hs_scaffold_init_user(NULL));
-    assert_null(hs_scaffold_ready_op(NULL));
-    assert_null(hs_scaffold_ready_for_local_init_op(NULL));
-    assert_null(hs_scaffold_local_init_op(NULL));
-    assert_null(hs_scaffold_local_init_feeds(NULL));
-    assert_null(hs_scaffold_summary_op(NULL));
-    assert_null(hs_scaffold_saver(NULL));
+    assert_null(hs_scaffold_fields(NULL)->init_op);
+    assert_null(hs_scaffold_fields(NULL)->init_feeds);
+    assert_true(!hs_scaffold_fields(NULL)->init_fn);
+    assert_null(hs_scaffold_fields(NULL)->user);
+    assert_null(hs_scaffold_fields(NULL)->ready_op);
+    assert_null(hs_scaffold_fields(NULL)->ready_for_local_init_op);
+    assert_null(hs_scaffold_fields(NULL)->local_init_op);
+    assert_null(hs_scaffold_fields(NULL)->local_init_feeds);
+    assert_null(hs_scaffold_fields(NULL)->summary_op);
+    assert_null(hs_scaffold_fields(NULL)->saver);
 }
 
 static void run_h(void **state)

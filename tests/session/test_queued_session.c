@@ -2,8 +2,6 @@
 /* Sessions whose steps dequeue elements that threads have produced. */
 #include "support/test.h"
 
-#include <hooksess/tf1/queue_runner.h>
-
 #include <stdatomic.h>
 
 enum { CAPACITY = 4 };
@@ -209,14 +207,39 @@ static void what_a_lost_session_had_read_is_read_again(void **state)
     assert_int_equal(hs_session_global_step(r->session, NULL), 3);
 }
 
+static hs_queue_runner *numbers_runner(reading *r)
+{
+    const void *runner = NULL;
+    assert_true(hs_backend_collection_item(hs_graph_backend(r->graph), HS_QUEUE_RUNNERS, 0, &runner));
+    return (hs_queue_runner *)runner;
+}
+
 static void the_session_starts_the_producers_itself(void **state)
 {
     reading *r = *state;
-    hs_threads threads;
+    hs_threads threads = {0};
+    r->last = 0; /* its thread may have ended already */
     open_session(r);
-    assert_ok(hs_queue_runners_start(hs_session_raw(r->session), NULL, true, &threads, &r->err), &r->err);
-    assert_null(hs_threads_item(&threads, 0));
+    assert_ok(hs_queue_runner_create_threads(numbers_runner(r), hs_session_raw(r->session), NULL, true, &threads, &r->err),
+              &r->err);
+    assert_null(threads.items);
     hs_threads_free(&threads);
+}
+
+static void the_program_may_start_the_producers(void **state)
+{
+    reading *r = *state;
+    hs_threads threads = {0};
+    const hs_session_options options = HS_INIT(hs_session_options, .no_queue_runners = true);
+    r->session = hs_session_open(hs_graph_backend(r->graph), &options, &r->err);
+    assert_non_null(r->session);
+    assert_ok(hs_queue_runner_create_threads(numbers_runner(r), hs_session_raw(r->session),
+                                             hs_session_coordinator(r->session), true, &threads, &r->err),
+              &r->err);
+    assert_non_null(threads.items); /* the session had started none */
+    hs_threads_free(&threads);
+    assert_ok(train(r, 3), &r->err);
+    assert_got(r, 0, 1, 3);
 }
 
 static hs_code run_and_recover(test_env *t, void *user)
@@ -259,6 +282,7 @@ int main(void)
         test(a_producer_that_loses_the_session_is_recovered_from),
         test(what_a_lost_session_had_read_is_read_again),
         test(the_session_starts_the_producers_itself),
+        test(the_program_may_start_the_producers),
         cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

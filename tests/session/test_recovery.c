@@ -2,8 +2,6 @@
 /* Recovery of a lost session: attempts, backoff, stops, and what hooks see. */
 #include "session/lost.h"
 
-#include <hooksess/tf1/scaffold.h>
-
 #include <signal.h>
 
 static void ms_035_without_a_loss_nothing_is_recovered(void **state)

@@ -2,8 +2,6 @@
 /* The state after a recovery: variables in the program's memory, state of providers, and checkpoints. */
 #include "session/lost.h"
 
-#include <hooksess/tf1/scaffold.h>
-
 /* The program's memory. */
 
 static void the_programs_memory_is_restored_from_the_copy(void **state)
@@ -215,7 +213,7 @@ static hs_code restore_newest(void *user, const hs_scaffold *scaffold, hs_raw_se
 {
     lost *l = user;
     char *newest = hs_checkpoint_latest(NULL, l->directory, NULL, err);
-    hs_code code = hs_saver_restore(hs_scaffold_saver(scaffold), session, newest, NULL, err);
+    hs_code code = hs_saver_restore(hs_scaffold_fields(scaffold)->saver, session, newest, NULL, err);
     hs_env_free(NULL, newest);
     return code;
 }

@@ -3,8 +3,6 @@
 
 #include "backends/bare.h"
 
-#include <hooksess/tf1/scaffold.h>
-
 static hs_code no_init(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
     (void)user, (void)scaffold, (void)session, (void)err;
@@ -29,16 +27,16 @@ static void ms_001_nothing_is_there_before_finalize(void **state)
 {
     (void)state;
     hs_scaffold *scaffold = new_scaffold(NULL);
-    assert_null(hs_scaffold_init_op(scaffold));
-    assert_null(hs_scaffold_init_feeds(scaffold));
-    assert_true(!hs_scaffold_init_fn(scaffold));
-    assert_null(hs_scaffold_init_user(scaffold));
-    assert_null(hs_scaffold_ready_op(scaffold));
-    assert_null(hs_scaffold_ready_for_local_init_op(scaffold));
-    assert_null(hs_scaffold_local_init_op(scaffold));
-    assert_null(hs_scaffold_local_init_feeds(scaffold));
-    assert_null(hs_scaffold_summary_op(scaffold));
-    assert_null(hs_scaffold_saver(scaffold));
+    assert_null(hs_scaffold_fields(scaffold)->init_op);
+    assert_null(hs_scaffold_fields(scaffold)->init_feeds);
+    assert_true(!hs_scaffold_fields(scaffold)->init_fn);
+    assert_null(hs_scaffold_fields(scaffold)->user);
+    assert_null(hs_scaffold_fields(scaffold)->ready_op);
+    assert_null(hs_scaffold_fields(scaffold)->ready_for_local_init_op);
+    assert_null(hs_scaffold_fields(scaffold)->local_init_op);
+    assert_null(hs_scaffold_fields(scaffold)->local_init_feeds);
+    assert_null(hs_scaffold_fields(scaffold)->summary_op);
+    assert_null(hs_scaffold_fields(scaffold)->saver);
     hs_scaffold_free(scaffold);
     hs_scaffold_free(NULL);
 }
@@ -48,15 +46,15 @@ static void ms_003_defaults_without_variables(void **state)
     bare *b = *state;
     hs_scaffold *scaffold = new_scaffold(NULL);
     assert_ok(finalize(b, scaffold), &b->err);
-    assert_non_null(hs_scaffold_init_op(scaffold));
-    assert_non_null(hs_scaffold_ready_op(scaffold));
-    assert_non_null(hs_scaffold_ready_for_local_init_op(scaffold));
-    assert_non_null(hs_scaffold_local_init_op(scaffold));
-    assert_non_null(hs_scaffold_saver(scaffold));
-    assert_null(hs_scaffold_init_feeds(scaffold));
-    assert_null(hs_scaffold_local_init_feeds(scaffold));
-    assert_true(!hs_scaffold_init_fn(scaffold));
-    assert_null(hs_scaffold_summary_op(scaffold));
+    assert_non_null(hs_scaffold_fields(scaffold)->init_op);
+    assert_non_null(hs_scaffold_fields(scaffold)->ready_op);
+    assert_non_null(hs_scaffold_fields(scaffold)->ready_for_local_init_op);
+    assert_non_null(hs_scaffold_fields(scaffold)->local_init_op);
+    assert_non_null(hs_scaffold_fields(scaffold)->saver);
+    assert_null(hs_scaffold_fields(scaffold)->init_feeds);
+    assert_null(hs_scaffold_fields(scaffold)->local_init_feeds);
+    assert_true(!hs_scaffold_fields(scaffold)->init_fn);
+    assert_null(hs_scaffold_fields(scaffold)->summary_op);
     hs_scaffold_free(scaffold);
 }
 
@@ -66,11 +64,12 @@ static void ms_004_sa_050s_the_defaults_of_a_graph_are_shared(void **state)
     hs_scaffold *one = new_scaffold(NULL), *other = new_scaffold(NULL);
     assert_ok(finalize(b, one), &b->err);
     assert_ok(finalize(b, other), &b->err);
-    assert_string_equal(hs_scaffold_init_op(one), hs_scaffold_init_op(other));
-    assert_string_equal(hs_scaffold_ready_op(one), hs_scaffold_ready_op(other));
-    assert_string_equal(hs_scaffold_ready_for_local_init_op(one), hs_scaffold_ready_for_local_init_op(other));
-    assert_string_equal(hs_scaffold_local_init_op(one), hs_scaffold_local_init_op(other));
-    assert_ptr_equal(hs_scaffold_saver(one), hs_scaffold_saver(other));
+    assert_string_equal(hs_scaffold_fields(one)->init_op, hs_scaffold_fields(other)->init_op);
+    assert_string_equal(hs_scaffold_fields(one)->ready_op, hs_scaffold_fields(other)->ready_op);
+    assert_string_equal(hs_scaffold_fields(one)->ready_for_local_init_op,
+                        hs_scaffold_fields(other)->ready_for_local_init_op);
+    assert_string_equal(hs_scaffold_fields(one)->local_init_op, hs_scaffold_fields(other)->local_init_op);
+    assert_ptr_equal(hs_scaffold_fields(one)->saver, hs_scaffold_fields(other)->saver);
     for (const char *const *key = HS_NAMES(HS_INIT_OP, HS_READY_OP, HS_LOCAL_INIT_OP, HS_SAVERS); *key; key++)
         assert_int_equal(test_collection_size(hs_graph_backend(b->graph), *key), 1);
     hs_scaffold_free(one);
@@ -116,9 +115,9 @@ static void what_a_graph_has_collected_is_taken(void **state)
     hs_graph_collect(b->graph, HS_SUMMARY_OP, "merged");
     hs_graph_collect(b->graph, HS_INIT_OP, "my_init");
     assert_ok(finalize(b, scaffold), &b->err);
-    assert_string_equal(hs_scaffold_summary_op(scaffold), "merged");
-    assert_string_equal(hs_scaffold_init_op(scaffold), "my_init");
-    assert_ptr_equal(hs_scaffold_saver(scaffold), saver);
+    assert_string_equal(hs_scaffold_fields(scaffold)->summary_op, "merged");
+    assert_string_equal(hs_scaffold_fields(scaffold)->init_op, "my_init");
+    assert_ptr_equal(hs_scaffold_fields(scaffold)->saver, saver);
     hs_scaffold_free(scaffold);
     hs_saver_free(saver);
 }
@@ -134,16 +133,16 @@ static hs_scaffold_options everything(hs_saver *saver, const hs_feed *feeds)
 
 static void assert_everything(const hs_scaffold *scaffold, hs_saver *saver, const hs_feed *feeds)
 {
-    assert_string_equal(hs_scaffold_init_op(scaffold), "my_init");
-    assert_ptr_equal(hs_scaffold_init_feeds(scaffold), feeds);
-    assert_true(hs_scaffold_init_fn(scaffold) == no_init);
-    assert_ptr_equal(hs_scaffold_init_user(scaffold), saver);
-    assert_string_equal(hs_scaffold_ready_op(scaffold), "my_ready");
-    assert_string_equal(hs_scaffold_ready_for_local_init_op(scaffold), "my_ready_for_local");
-    assert_string_equal(hs_scaffold_local_init_op(scaffold), "my_local");
-    assert_ptr_equal(hs_scaffold_local_init_feeds(scaffold), feeds + 1);
-    assert_string_equal(hs_scaffold_summary_op(scaffold), "my_summary");
-    assert_ptr_equal(hs_scaffold_saver(scaffold), saver);
+    assert_string_equal(hs_scaffold_fields(scaffold)->init_op, "my_init");
+    assert_ptr_equal(hs_scaffold_fields(scaffold)->init_feeds, feeds);
+    assert_true(hs_scaffold_fields(scaffold)->init_fn == no_init);
+    assert_ptr_equal(hs_scaffold_fields(scaffold)->user, saver);
+    assert_string_equal(hs_scaffold_fields(scaffold)->ready_op, "my_ready");
+    assert_string_equal(hs_scaffold_fields(scaffold)->ready_for_local_init_op, "my_ready_for_local");
+    assert_string_equal(hs_scaffold_fields(scaffold)->local_init_op, "my_local");
+    assert_ptr_equal(hs_scaffold_fields(scaffold)->local_init_feeds, feeds + 1);
+    assert_string_equal(hs_scaffold_fields(scaffold)->summary_op, "my_summary");
+    assert_ptr_equal(hs_scaffold_fields(scaffold)->saver, saver);
 }
 
 static void ms_006_given_values_are_kept(void **state)
@@ -159,6 +158,37 @@ static void ms_006_given_values_are_kept(void **state)
     assert_int_equal(test_collection_size(hs_graph_backend(b->graph), HS_SAVERS), 0);
     hs_scaffold_free(scaffold);
     hs_saver_free(saver);
+}
+
+static void a_name_that_is_none_has_no_default(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *none = new_scaffold(HS_SCAFFOLD_OPTIONS(.init_op = HS_NONE, .ready_op = HS_NONE));
+    hs_scaffold *copy = new_scaffold(HS_SCAFFOLD_OPTIONS(.copy_from = none, .ready_op = "my_ready"));
+    hs_graph_add_variable(b->graph, HS_VARIABLE_DEF(.name = "w", .dtype = HS_DOUBLE));
+    assert_ok(finalize(b, none), &b->err);
+    assert_ok(finalize(b, copy), &b->err);
+    assert_null(hs_scaffold_fields(none)->init_op);
+    assert_null(hs_scaffold_fields(none)->ready_op);
+    assert_non_null(hs_scaffold_fields(none)->local_init_op);
+    assert_null(hs_scaffold_fields(copy)->init_op);
+    assert_string_equal(hs_scaffold_fields(copy)->ready_op, "my_ready");
+    hs_scaffold_free(copy);
+    hs_scaffold_free(none);
+}
+
+/* Nothing checks the variables that nothing has initialized. */
+static void a_session_without_ops_opens(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *none = new_scaffold(HS_SCAFFOLD_OPTIONS(.init_op = HS_NONE, .ready_op = HS_NONE, .local_init_op = HS_NONE,
+                                                         .ready_for_local_init_op = HS_NONE, .summary_op = HS_NONE));
+    hs_graph_add_variable(b->graph, HS_VARIABLE_DEF(.name = "w", .dtype = HS_DOUBLE));
+    hs_session *session =
+        hs_session_open(hs_graph_backend(b->graph), HS_SESSION_OPTIONS(.scaffold = none, .take_scaffold = true), &b->err);
+    assert_ok(b->err.code, &b->err);
+    assert_int_equal(test_collection_size(hs_graph_backend(b->graph), HS_INIT_OP), 0);
+    hs_session_close(session, NULL);
 }
 
 static void ms_007_the_graph_is_finalized(void **state)
@@ -206,13 +236,13 @@ static void ms_132s_finalizing_again_changes_nothing(void **state)
     bare *b = *state;
     hs_scaffold *scaffold = new_scaffold(NULL);
     assert_ok(finalize(b, scaffold), &b->err);
-    const char *init_op = hs_scaffold_init_op(scaffold);
-    hs_saver *saver = hs_scaffold_saver(scaffold);
+    const char *init_op = hs_scaffold_fields(scaffold)->init_op;
+    hs_saver *saver = hs_scaffold_fields(scaffold)->saver;
     b->err.code = HS_INTERNAL;
     assert_ok(finalize(b, scaffold), &b->err);
     assert_int_equal(b->err.code, HS_OK);
-    assert_ptr_equal(hs_scaffold_init_op(scaffold), init_op);
-    assert_ptr_equal(hs_scaffold_saver(scaffold), saver);
+    assert_ptr_equal(hs_scaffold_fields(scaffold)->init_op, init_op);
+    assert_ptr_equal(hs_scaffold_fields(scaffold)->saver, saver);
     hs_scaffold_free(scaffold);
 }
 
@@ -257,7 +287,7 @@ static void a_copy_that_was_not_finalized_is_of_no_graph(void **state)
     hs_graph *other = hs_graph_new(&b->t.env);
     assert_ok(finalize(b, from), &b->err);
     assert_ok(hs_scaffold_finalize(copy, hs_graph_backend(other), &b->err), &b->err);
-    assert_string_equal(hs_scaffold_summary_op(copy), "merged");
+    assert_string_equal(hs_scaffold_fields(copy)->summary_op, "merged");
     hs_scaffold_free(from);
     hs_scaffold_free(copy);
     hs_graph_free(other);
@@ -307,8 +337,8 @@ static void a_backend_without_collections_gets_a_saver(void **state)
     p->spied.collection_item = NULL;
     hs_scaffold *scaffold = new_scaffold(NULL);
     assert_ok(hs_scaffold_finalize(scaffold, (hs_backend){&p->spied, script}, &p->err), &p->err);
-    assert_non_null(hs_scaffold_saver(scaffold));
-    assert_null(hs_scaffold_init_op(scaffold));
+    assert_non_null(hs_scaffold_fields(scaffold)->saver);
+    assert_null(hs_scaffold_fields(scaffold)->init_op);
     hs_scaffold_free(scaffold); /* the session frees it */
     hs_script_free(script);
     free(p);
@@ -337,6 +367,8 @@ int main(void)
         test(ms_005_more_than_one_op_to_choose_from),
         test(what_a_graph_has_collected_is_taken),
         test(ms_006_given_values_are_kept),
+        test(a_name_that_is_none_has_no_default),
+        test(a_session_without_ops_opens),
         test(ms_007_the_graph_is_finalized),
         test(ms_008_given_values_override_copied_ones),
         cmocka_unit_test(omitted_values_are_copied),

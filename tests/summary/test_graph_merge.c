@@ -3,8 +3,6 @@
 #include "backends/graph/graph.h"
 #include "summary/shown.h"
 
-#include <hooksess/tf1/scaffold.h>
-
 /* Merging. */
 
 static void add_two(bare *b)
@@ -195,7 +193,7 @@ static const char *default_op(bare *b, hs_scaffold **scaffold)
 {
     *scaffold = hs_scaffold_new(NULL, NULL);
     assert_ok(hs_scaffold_finalize(*scaffold, hs_graph_backend(b->graph), &b->err), &b->err);
-    return hs_scaffold_summary_op(*scaffold);
+    return hs_scaffold_fields(*scaffold)->summary_op;
 }
 
 static void a_scaffold_merges_all_summaries(void **state)
@@ -299,7 +297,7 @@ static hs_code build_and_run(test_env *t, void *user)
     hs_node node;
     hs_tensor value;
     if (!code && !(code = backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &session, &err)) &&
-        !(code = hs_backend_find(backend, hs_scaffold_summary_op(scaffold), &node, &err))) {
+        !(code = hs_backend_find(backend, hs_scaffold_fields(scaffold)->summary_op, &node, &err))) {
         hs_backend_call call = {.size = sizeof call, .fetches = &node, .n_fetches = 1, .values = &value};
         code = backend.ops->run(session, &call, &err);
     }

@@ -2,8 +2,6 @@
 /* Saving and restoring by the graph's own ops, and the parts of partitioned variables. */
 #include "tensorflow/graphs.h"
 
-#include <hooksess/tf1/scaffold.h>
-
 #include <dirent.h>
 #include <math.h>
 #include <sys/stat.h>

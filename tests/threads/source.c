@@ -96,8 +96,14 @@ static bool s_collection_item(void *self, const char *key, size_t index, const v
     return true;
 }
 
-static const hs_backend_ops ops = HS_INIT(hs_backend_ops, .name = "source", .find = s_find, .open = s_open, .run = s_run,
-                                          .close = s_close, .fork = s_fork, .collection_item = s_collection_item);
+static const hs_env *s_env(void *self)
+{
+    return ((source *)self)->env;
+}
+
+static const hs_backend_ops ops =
+    HS_INIT(hs_backend_ops, .name = "source", .env = s_env, .find = s_find, .open = s_open, .run = s_run, .close = s_close,
+            .fork = s_fork, .collection_item = s_collection_item);
 
 static void open_raw(source *s, hs_raw_session *raw)
 {
@@ -170,4 +176,24 @@ void source_wait_tried(source *s, int n)
     while (s->tried < n)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
+}
+
+size_t source_count_threads(const hs_threads *threads)
+{
+    size_t n = 0;
+    while (threads->items && threads->items[n])
+        n++;
+    return n;
+}
+
+hs_thread *source_thread(const hs_threads *threads, size_t index)
+{
+    return index < source_count_threads(threads) ? threads->items[index] : NULL;
+}
+
+void source_wait_threads(hs_threads *threads)
+{
+    for (size_t i = 0; i < source_count_threads(threads); i++)
+        assert_true(hs_thread_wait(threads->items[i], HS_NEVER));
+    hs_threads_free(threads);
 }

@@ -4,7 +4,7 @@
 
 #include "support/test.h"
 
-#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/queue_runner.h>
 
 #include "backends/raw_session.h"
 
@@ -48,6 +48,11 @@ void source_end(source *s);
 source_op *source_add(source *s, source_op op);
 /* The number of successful runs of an op. */
 int source_calls(source *s, const char *name);
+/* Number of threads in a list, and the thread at `index`, or NULL after the last. */
+size_t source_count_threads(const hs_threads *threads);
+hs_thread *source_thread(const hs_threads *threads, size_t index);
+/* Waits for all threads of a list and frees it. */
+void source_wait_threads(hs_threads *threads);
 /* Waits until ops were run n times, with or without success. */
 void source_wait_tried(source *s, int n);
 

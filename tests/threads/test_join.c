@@ -118,6 +118,33 @@ static void co_006_the_grace_period_ends(void **state)
     }
 }
 
+/* `awaited` ends after the grace period, which begins with the stop. */
+static hs_code outlive_the_grace(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    const size_t before = *(const size_t *)user;
+    (void)err;
+    hs_coordinator_wait_for_stop(coordinator, HS_NEVER);
+    while (waits_of_main() < before + 2) /* the joining thread has waited that long, and waits again */
+        sched_yield();
+    return HS_OK;
+}
+
+static void awaited_threads_have_no_limit(void **state)
+{
+    hs_error err;
+    size_t n_live = 9, before = waits_of_main();
+    hs_thread *slow = hs_thread_new(HS_THREAD_OPTIONS(.name = "slow", .run = outlive_the_grace, .user = &before), &err);
+    assert_ok(hs_coordinator_register(*state, slow, &err), &err);
+    assert_ok(hs_thread_start(slow, &err), &err);
+    hs_coordinator_request_stop(*state, NULL);
+    const hs_join_options options =
+        HS_INIT(hs_join_options, .awaited = HS_THREADS(slow), .stop_grace_secs = 1e-3, .n_live_threads = &n_live);
+    assert_ok(hs_coordinator_join(*state, &options, &err), &err);
+    assert_int_equal(n_live, 0);
+    assert_false(hs_thread_alive(slow));
+    hs_thread_free(slow);
+}
+
 static void co_007_live_threads_may_be_ignored(void **state)
 {
     test_env *t = calloc(1, sizeof *t);
@@ -476,6 +503,7 @@ int main(void)
         coordinated_test(co_003_threads_that_are_not_registered_are_joined),
         coordinated_test(co_004_threads_register_themselves),
         coordinated_test(co_006_the_grace_period_ends),
+        coordinated_test(awaited_threads_have_no_limit),
         coordinated_test(co_007_live_threads_may_be_ignored),
         coordinated_test(after_a_second_the_log_names_the_threads),
         coordinated_test(in_a_forked_child_no_thread_of_the_parent_is_alive),

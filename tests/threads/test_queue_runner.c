@@ -38,30 +38,15 @@ static hs_coordinator *coordinate(source *s)
 
 static hs_threads create(source *s, hs_queue_runner *runner, hs_coordinator *coordinator, bool start)
 {
-    hs_threads threads;
+    hs_threads threads = {0};
     assert_ok(hs_queue_runner_create_threads(runner, &s->raw, coordinator, start, &threads, &s->err), &s->err);
     return threads;
-}
-
-static size_t count(const hs_threads *threads)
-{
-    size_t n = 0;
-    while (hs_threads_item(threads, n))
-        n++;
-    return n;
-}
-
-static void wait_and_free(hs_threads *threads)
-{
-    for (size_t i = 0; hs_threads_item(threads, i); i++)
-        assert_true(hs_thread_wait(hs_threads_item(threads, i), LONG));
-    hs_threads_free(threads);
 }
 
 static void fill(source *s, hs_queue_runner *runner)
 {
     hs_threads threads = create(s, runner, NULL, true);
-    wait_and_free(&threads);
+    source_wait_threads(&threads);
 }
 
 /* Fills the queue with a coordinator until it stops. Returns the result of the join. */
@@ -81,10 +66,10 @@ static void qr_001_an_op_runs_until_its_end(void **state)
     source *s = *state;
     hs_queue_runner *runner = make_one(s, three);
     hs_threads threads = create(s, runner, NULL, false);
-    assert_int_equal(count(&threads), 1);
-    assert_string_equal(hs_thread_name(hs_threads_item(&threads, 0)), "QueueRunnerThread-q-count");
-    assert_ok(hs_thread_start(hs_threads_item(&threads, 0), &s->err), &s->err);
-    wait_and_free(&threads);
+    assert_int_equal(source_count_threads(&threads), 1);
+    assert_string_equal(hs_thread_name(source_thread(&threads, 0)), "QueueRunnerThread-q-count");
+    assert_ok(hs_thread_start(source_thread(&threads, 0), &s->err), &s->err);
+    source_wait_threads(&threads);
     assert_false(hs_queue_runner_error(runner, 0, NULL));
     assert_int_equal(source_calls(s, "count"), 3);
     hs_queue_runner_free(runner);
@@ -97,10 +82,10 @@ static void qr_002_two_ops_have_two_threads(void **state)
     source_add(s, (source_op){.name = "more", .limit = 30, .code = HS_OUT_OF_RANGE});
     hs_queue_runner *runner = make(s, HS_NAMES("count", "more"));
     hs_threads threads = create(s, runner, NULL, true);
-    assert_int_equal(count(&threads), 2);
-    assert_string_equal(hs_thread_name(hs_threads_item(&threads, 0)), "QueueRunnerThread-q-count");
-    assert_string_equal(hs_thread_name(hs_threads_item(&threads, 1)), "QueueRunnerThread-q-more");
-    wait_and_free(&threads);
+    assert_int_equal(source_count_threads(&threads), 2);
+    assert_string_equal(hs_thread_name(source_thread(&threads, 0)), "QueueRunnerThread-q-count");
+    assert_string_equal(hs_thread_name(source_thread(&threads, 1)), "QueueRunnerThread-q-more");
+    source_wait_threads(&threads);
     assert_int_equal(source_calls(s, "count"), 3);
     assert_int_equal(source_calls(s, "more"), 30);
     assert_false(hs_queue_runner_error(runner, 0, NULL));
@@ -128,8 +113,8 @@ static void qr_017s_without_a_coordinator_they_are_logged_and_the_threads(void *
     source *s = *state;
     hs_queue_runner *runner = make_one(s, broken);
     hs_threads threads = create(s, runner, NULL, true);
-    assert_true(hs_thread_wait(hs_threads_item(&threads, 0), LONG));
-    assert_fails(hs_thread_error(hs_threads_item(&threads, 0), &s->err), HS_DATA_LOSS, &s->err, "the file is torn");
+    assert_true(hs_thread_wait(source_thread(&threads, 0), LONG));
+    assert_fails(hs_thread_error(source_thread(&threads, 0), &s->err), HS_DATA_LOSS, &s->err, "the file is torn");
     assert_contains(s->t.log, "ERROR: queue runner 'q': the file is torn");
     hs_threads_free(&threads);
     hs_queue_runner_free(runner);
@@ -174,8 +159,8 @@ static void qr_005_after_a_stop_the_op_is_not_run(void **state)
     hs_coordinator *coordinator = coordinate(s);
     hs_coordinator_request_stop(coordinator, NULL);
     hs_threads threads = create(s, runner, coordinator, true);
-    assert_int_equal(count(&threads), 2);
-    assert_string_equal(hs_thread_name(hs_threads_item(&threads, 1)), "QueueRunnerThread-q-close_on_stop");
+    assert_int_equal(source_count_threads(&threads), 2);
+    assert_string_equal(hs_thread_name(source_thread(&threads, 1)), "QueueRunnerThread-q-close_on_stop");
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
     assert_false(hs_queue_runner_error(runner, 0, NULL));
     assert_int_equal(source_calls(s, "count"), 0);
@@ -207,9 +192,9 @@ static void qr_014s_the_end_of_the_input_is_not_a_stop(void **state)
     hs_queue_runner *runner = make_one(s, three);
     hs_coordinator *coordinator = coordinate(s);
     hs_threads threads = create(s, runner, coordinator, true);
-    assert_true(hs_thread_wait(hs_threads_item(&threads, 0), LONG));
+    assert_true(hs_thread_wait(source_thread(&threads, 0), LONG));
     assert_false(hs_coordinator_should_stop(coordinator));
-    assert_true(hs_thread_alive(hs_threads_item(&threads, 1))); /* close_on_stop */
+    assert_true(hs_thread_alive(source_thread(&threads, 1))); /* close_on_stop */
     assert_int_equal(source_calls(s, "q/close"), 1);
     assert_int_equal(source_calls(s, "q/cancel"), 0);
     hs_coordinator_request_stop(coordinator, NULL);
@@ -230,7 +215,7 @@ static void qr_019s_cancelling_a_blocked_op_is_not_an_error(void **state)
     hs_coordinator_request_stop(coordinator, NULL);
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
     assert_int_equal(source_calls(s, "count"), 3);
-    assert_ok(hs_thread_error(hs_threads_item(&threads, 0), &s->err), &s->err);
+    assert_ok(hs_thread_error(source_thread(&threads, 0), &s->err), &s->err);
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
@@ -245,7 +230,7 @@ static void any_other_failure_after_the_stop_is_the_threads_error(void **state)
     source_wait_tried(s, 1);
     hs_coordinator_request_stop(coordinator, NULL);
     hs_coordinator_join(coordinator, NULL, NULL);
-    assert_fails(hs_thread_error(hs_threads_item(&threads, 0), &s->err), HS_DATA_LOSS, &s->err, "count has ended");
+    assert_fails(hs_thread_error(source_thread(&threads, 0), &s->err), HS_DATA_LOSS, &s->err, "count has ended");
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
@@ -287,10 +272,10 @@ static void qr_020s_threads_are_registered_before_they_start(void **state)
     hs_queue_runner *runner = make_one(s, three);
     hs_coordinator *coordinator = coordinate(s), *other = coordinate(s);
     hs_threads threads = create(s, runner, coordinator, false);
-    assert_int_equal(count(&threads), 2);
-    for (size_t i = 0; hs_threads_item(&threads, i); i++) {
-        assert_false(hs_thread_alive(hs_threads_item(&threads, i)));
-        assert_int_equal(hs_coordinator_register(other, hs_threads_item(&threads, i), NULL), HS_FAILED_PRECONDITION);
+    assert_int_equal(source_count_threads(&threads), 2);
+    for (size_t i = 0; source_thread(&threads, i); i++) {
+        assert_false(hs_thread_alive(source_thread(&threads, i)));
+        assert_int_equal(hs_coordinator_register(other, source_thread(&threads, i), NULL), HS_FAILED_PRECONDITION);
     }
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
@@ -322,11 +307,11 @@ static void qr_008_each_session_has_its_threads(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, three);
-    hs_threads first = create(s, runner, NULL, false), second;
+    hs_threads first = create(s, runner, NULL, false), second = {0};
     assert_ok(hs_queue_runner_create_threads(runner, &s->other, NULL, true, &second, &s->err), &s->err);
-    assert_int_equal(count(&first), 1);
-    assert_int_equal(count(&second), 1);
-    wait_and_free(&second);
+    assert_int_equal(source_count_threads(&first), 1);
+    assert_int_equal(source_count_threads(&second), 1);
+    source_wait_threads(&second);
     hs_threads_free(&first);
     hs_queue_runner_free(runner);
 }
@@ -337,12 +322,12 @@ static void qr_009_a_second_start_makes_none(void **state)
     hs_queue_runner *runner = make_one(s, three);
     hs_threads first = create(s, runner, NULL, false);
     hs_threads second = create(s, runner, NULL, true);
-    assert_int_equal(count(&second), 0);
+    assert_int_equal(source_count_threads(&second), 0);
     assert_int_equal(source_calls(s, "count"), 0);
     hs_threads_free(&second);
     hs_threads_free(&first);
     first = create(s, runner, NULL, false); /* the others can no longer be started */
-    assert_int_equal(count(&first), 1);
+    assert_int_equal(source_count_threads(&first), 1);
     hs_threads_free(&first);
     hs_queue_runner_free(runner);
 }
@@ -354,7 +339,7 @@ static void qr_009_a_session_that_is_opened_again_is_another(void **state)
     hs_threads first = create(s, runner, NULL, false);
     s->raw.opened++;
     hs_threads second = create(s, runner, NULL, false);
-    assert_int_equal(count(&second), 1);
+    assert_int_equal(source_count_threads(&second), 1);
     hs_threads_free(&second);
     hs_threads_free(&first);
     hs_queue_runner_free(runner);
@@ -388,7 +373,7 @@ static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
     hs_coordinator *coordinator = coordinate(s);
     hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     hs_threads threads = create(s, runner, coordinator, false);
-    assert_ok(hs_thread_start(hs_threads_item(&threads, 0), &s->err), &s->err); /* but not close_on_stop */
+    assert_ok(hs_thread_start(source_thread(&threads, 0), &s->err), &s->err); /* but not close_on_stop */
     source_wait_tried(s, 4);
     hs_coordinator_request_stop(coordinator, NULL);
     assert_int_equal(hs_coordinator_join(coordinator, &soon, &s->err), HS_FAILED_PRECONDITION);
@@ -400,7 +385,7 @@ static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
     s->cancelled = true;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    assert_true(hs_thread_wait(hs_threads_item(&threads, 0), LONG));
+    assert_true(hs_thread_wait(source_thread(&threads, 0), LONG));
     hs_threads_free(&threads);
 }
 
@@ -472,7 +457,7 @@ static void qr_022s_its_ops_may_be_others(void **state)
 static void missing_ops_are_an_error_immediately(void **state)
 {
     source *s = *state;
-    hs_threads threads;
+    hs_threads threads = {0};
     hs_queue_runner *runner = make(s, HS_NAMES("nothing"));
     assert_fails(hs_queue_runner_create_threads(runner, &s->raw, NULL, true, &threads, &s->err), HS_NOT_FOUND, &s->err,
                  "queue runner 'q': there is no 'nothing'");
@@ -492,7 +477,7 @@ static void after_a_failure_it_can_be_tried_again(void **state)
     source *s = *state;
     hs_queue_runner *runner = make_one(s, three);
     hs_coordinator *coordinator = coordinate(s);
-    hs_threads threads;
+    hs_threads threads = {0};
     const char *cancel = s->ops[1].name;
     s->ops[1].name = "elsewhere";
     assert_fails(hs_queue_runner_create_threads(runner, &s->raw, coordinator, true, &threads, &s->err), HS_NOT_FOUND,
@@ -500,7 +485,7 @@ static void after_a_failure_it_can_be_tried_again(void **state)
     assert_int_equal(s->open, 2);
     s->ops[1].name = cancel;
     threads = create(s, runner, coordinator, false);
-    assert_int_equal(count(&threads), 2);
+    assert_int_equal(source_count_threads(&threads), 2);
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
@@ -525,12 +510,12 @@ int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *
 
 static void fail_to_start(source *s, hs_queue_runner *runner, hs_coordinator *coordinator)
 {
-    hs_threads threads;
+    hs_threads threads = {0};
     threads_left = 1;
     assert_fails(hs_queue_runner_create_threads(runner, &s->raw, coordinator, true, &threads, &s->err),
                  HS_RESOURCE_EXHAUSTED, &s->err, "cannot start thread");
     threads_left = -1;
-    assert_int_equal(count(&threads), 0);
+    assert_int_equal(source_count_threads(&threads), 0);
 }
 
 static void a_thread_that_does_not_start_ends_the_others(void **state)
@@ -544,7 +529,7 @@ static void a_thread_that_does_not_start_ends_the_others(void **state)
     fail_to_start(s, runner, NULL);
     do
         again = create(s, runner, NULL, false);
-    while (!hs_threads_item(&again, 0)); /* until the other thread has ended */
+    while (!source_thread(&again, 0)); /* until the other thread has ended */
     assert_int_equal(source_calls(s, "q/cancel"), 1);
     hs_threads_free(&again);
     hs_queue_runner_free(runner);
@@ -592,12 +577,11 @@ static hs_code fill_somehow(test_env *t, void *user)
     hs_coordinator_options of_coordinator = HS_INIT(hs_coordinator_options, .env = &t->env);
     hs_coordinator *coordinator = runner && user ? hs_coordinator_new(&of_coordinator, &err) : NULL;
     hs_threads threads = {0};
-    s.runners[0] = runner;
     if (runner && !err.code)
-        hs_queue_runners_start(&s.raw, coordinator, true, &threads, &err);
+        hs_queue_runner_create_threads(runner, &s.raw, coordinator, true, &threads, &err);
     if (coordinator)
         hs_coordinator_request_stop(coordinator, NULL), hs_coordinator_join(coordinator, NULL, NULL);
-    wait_and_free(&threads);
+    source_wait_threads(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
     source_end(&s);
@@ -610,50 +594,39 @@ static void each_allocation_may_fail(void **state)
     test_each_allocation(fill_somehow, state); /* with a coordinator */
 }
 
-/* All runners of a backend. */
-
-static void qr_012_all_runners_are_started(void **state)
+/* The list has them after those that it had. */
+static void a_list_collects_the_threads_of_several_runners(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, three);
     hs_queue_runner *more = make_one(s, (source_op){.name = "more", .limit = 30, .code = HS_OUT_OF_RANGE});
-    hs_threads threads;
-    s->runners[0] = runner;
-    s->runners[1] = more;
-    assert_ok(hs_queue_runners_start(&s->raw, NULL, true, &threads, &s->err), &s->err);
-    assert_int_equal(count(&threads), 2);
-    wait_and_free(&threads);
+    hs_queue_runner *without = make(s, HS_NAMES("nothing"));
+    hs_threads threads = create(s, runner, NULL, true);
+    assert_ok(hs_queue_runner_create_threads(more, &s->raw, NULL, true, &threads, &s->err), &s->err);
+    assert_int_equal(hs_queue_runner_create_threads(without, &s->raw, NULL, true, &threads, &s->err), HS_NOT_FOUND);
+    assert_int_equal(source_count_threads(&threads), 2);
+    assert_string_equal(hs_thread_name(source_thread(&threads, 1)), "QueueRunnerThread-q-more");
+    source_wait_threads(&threads);
     assert_int_equal(source_calls(s, "count"), 3);
     assert_int_equal(source_calls(s, "more"), 30);
-    assert_false(hs_queue_runner_error(runner, 0, NULL));
-    hs_queue_runner_free(runner);
+    hs_queue_runner_free(without);
     hs_queue_runner_free(more);
+    hs_queue_runner_free(runner);
 }
 
-static void qr_013_a_session_that_has_started_them_starts_none(void **state)
+static void a_runner_that_the_session_has_started_gets_no_more_threads(void **state)
 {
     source *s = *state;
-    hs_queue_runner *runner = make_one(s, three);
-    hs_threads threads = {.items = (hs_thread *[]){NULL}};
+    hs_queue_runner *runner = make_one(s, three), *own = make(s, HS_NAMES("count"));
     s->runners[0] = runner;
     s->raw.runs_queues = true;
-    assert_ok(hs_queue_runners_start(&s->raw, NULL, true, &threads, &s->err), &s->err);
-    assert_int_equal(count(&threads), 0);
-    assert_int_equal(source_calls(s, "count"), 0);
-    hs_threads_free(&threads);
+    hs_threads threads = create(s, runner, NULL, true);
+    assert_int_equal(source_count_threads(&threads), 0);
+    assert_ok(hs_queue_runner_create_threads(own, &s->raw, NULL, true, &threads, &s->err), &s->err);
+    assert_int_equal(source_count_threads(&threads), 1); /* of the program's own runner */
+    source_wait_threads(&threads);
+    hs_queue_runner_free(own);
     hs_queue_runner_free(runner);
-}
-
-static void qr_023s_a_graph_without_runners_logs_a_warning(void **state)
-{
-    source *s = *state;
-    hs_threads threads = {.items = (hs_thread *[]){NULL}};
-    assert_ok(hs_queue_runners_start(&s->raw, NULL, true, &threads, &s->err), &s->err);
-    assert_int_equal(count(&threads), 0);
-    assert_contains(s->t.log, "WARNING: hs_queue_runners_start: the graph has no queue runners");
-    hs_threads_free(&threads);
-    assert_fails(hs_queue_runners_start(NULL, NULL, true, &threads, &s->err), HS_INVALID_ARGUMENT, &s->err,
-                 "session is NULL");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, source_setup, source_teardown)
@@ -693,9 +666,8 @@ int main(void)
         test(a_thread_that_does_not_start_stops_the_coordinator),
         test(a_thread_that_does_not_start_ends_the_waiting_ones),
         cmocka_unit_test(each_allocation_may_fail),
-        test(qr_012_all_runners_are_started),
-        test(qr_013_a_session_that_has_started_them_starts_none),
-        test(qr_023s_a_graph_without_runners_logs_a_warning),
+        test(a_list_collects_the_threads_of_several_runners),
+        test(a_runner_that_the_session_has_started_gets_no_more_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

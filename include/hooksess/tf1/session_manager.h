@@ -2,18 +2,21 @@
 #ifndef HOOKSESS_TF1_SESSION_MANAGER_H
 #define HOOKSESS_TF1_SESSION_MANAGER_H
 
-#include <hooksess/scaffold.h>
+#include <hooksess/session.h>
 
-/* Opens sessions without hooks (raw sessions). Hooked sessions need no manager. TensorFlow: SessionManager.
+/* Opens sessions without hooks, as TensorFlow 1 does: with checks that the variables are ready, and waiting. To get the
+ * same with hooks, use session.h. Link libhooksess_tf1 (hooksess::tf1, hooksess_tf1.pc). TensorFlow: SessionManager.
  *
  *     hs_session_manager *manager = hs_session_manager_new(NULL, &err);
- *     hs_raw_session *session = hs_session_manager_prepare(
+ *     hs_session *session = hs_session_manager_prepare(
  *         manager, backend, HS_PREPARE_OPTIONS(.init_op = "init", .saver = saver, .checkpoint_dir = "run"), &err);
- *     hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, &err);
- *     hs_raw_session_close(session, &err);
+ *     hs_session_run(session, "train", &err);
+ *     hs_session_close(session, &err);
  *     hs_session_manager_free(manager);
  *
- * Threads: one thread at a time per object. Threads may share a session after hs_raw_session_share(). */
+ * The sessions do not recover, and do not start the graph's queue runners (hs_queue_runners_start).
+ *
+ * Threads: one thread at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -48,8 +51,9 @@ typedef struct hs_session_manager_prepare_options {
     const char *checkpoint_dir;                /* restores its newest valid checkpoint, if any. "": NULL */
     const char *checkpoint_prefix;             /* restores this checkpoint; invalid with checkpoint_dir. "": NULL */
     const hs_restore_options *restore_options; /* NULL: restores everything */
-    double max_wait_secs;     /* seconds. 0: 7200, in hs_session_manager_wait() no limit. HS_NEVER: no limit */
-    bool wait_for_checkpoint; /* wait for a checkpoint in checkpoint_dir; after max_wait_secs, initialize */
+    double max_wait_secs; /* seconds. 0: 7200, in hs_session_manager_wait() no limit. HS_NEVER: no limit */
+    /* Open a session every recovery_wait_secs until checkpoint_dir has a checkpoint; after max_wait_secs, initialize */
+    bool wait_for_checkpoint;
     unsigned char reserved[7];
 } hs_session_manager_prepare_options;
 #define HS_PREPARE_OPTIONS(...) HS_OPTIONS(hs_session_manager_prepare_options, __VA_ARGS__)
@@ -59,36 +63,21 @@ typedef struct hs_session_manager_prepare_options {
  * 1. Restores a checkpoint. Without one, runs init_op and calls init_fn.
  * 2. Checks ready_for_local_init_op, runs local_init_op, checks ready_op.
  *
- * NULL on failure, with everything closed. HS_FAILED_PRECONDITION: variables, named in the message, are not initialized,
- * or neither a checkpoint nor init_op, init_fn or local_init_op exists. TensorFlow: prepare_session. */
-HS_API hs_raw_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backend backend,
-                                                  const hs_session_manager_prepare_options *options, hs_error *err);
+ * Close it with hs_session_close. NULL on failure, with everything closed. HS_FAILED_PRECONDITION: variables, named in the
+ * message, are not initialized, or neither a checkpoint nor init_op, init_fn or local_init_op exists. Other errors: as
+ * hs_session_open. TensorFlow: prepare_session. */
+HS_API hs_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backend backend,
+                                              const hs_session_manager_prepare_options *options, hs_error *err);
 /* The same without init_op and init_fn. *initialized is true if a checkpoint was restored and the session is ready. If not,
  * the session is still open, and the log says why. TensorFlow: recover_session. */
-HS_API hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend backend,
-                                                  const hs_session_manager_prepare_options *options, bool *initialized,
-                                                  hs_error *err);
+HS_API hs_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend backend,
+                                              const hs_session_manager_prepare_options *options, bool *initialized,
+                                              hs_error *err);
 /* Waits until another process has initialized the variables: opens a session every recovery_wait_secs and does step 2.
  * Uses only target, config and max_wait_secs of the options. HS_DEADLINE_EXCEEDED: not ready after max_wait_secs.
  * HS_INVALID_ARGUMENT: a variable has no device that processes share. TensorFlow: wait_for_session. */
-HS_API hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend,
-                                               const hs_session_manager_prepare_options *options, hs_error *err);
-
-/* Lets several threads run a manager's session. The calling thread becomes the session's thread. Call it before other
- * threads use the session; a second call changes nothing.
- *
- * Any thread may then call hs_raw_session_run() and hs_raw_session_global_step(): calls are served in order. All other
- * functions, such as hs_saver_save(), require hs_raw_session_enter(). Values of the session's thread stay valid until its
- * next run, values of other threads until they leave. HS_FAILED_PRECONDITION: the session is a hooked one's. */
-HS_API hs_code hs_raw_session_share(hs_raw_session *session, hs_error *err);
-/* Lock a shared session for several runs, or for reading values. Calls nest. Without hs_raw_session_share() they do
- * nothing. */
-HS_API void hs_raw_session_enter(hs_raw_session *session);
-HS_API void hs_raw_session_leave(hs_raw_session *session);
-
-/* Closes and frees a manager's session, also if the backend reports an error. HS_FAILED_PRECONDITION: an op that the
- * session runs calls it, hs_session_close() must close the session, because it has hooks, or a forked child calls it. */
-HS_API hs_code hs_raw_session_close(hs_raw_session *session, hs_error *err);
+HS_API hs_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend,
+                                           const hs_session_manager_prepare_options *options, hs_error *err);
 
 HS_END_DECLS
 

@@ -2,18 +2,18 @@
 #ifndef HOOKSESS_TF1_SUPERVISOR_H
 #define HOOKSESS_TF1_SUPERVISOR_H
 
-#include <hooksess/session.h>
+#include <hooksess/queue_runner.h>
 #include <hooksess/summary.h>
-#include <hooksess/tf1/queue_runner.h>
 #include <hooksess/tf1/session_manager.h>
 
-/* Training without hooks: prepares a raw session, and runs threads that save checkpoints, write summaries and count steps.
- * Lost sessions are recovered by hs_basic_train_loop() only. It handles no signals. TensorFlow: Supervisor.
+/* Training without hooks: prepares a session, and runs threads that save checkpoints, write summaries and count steps. Lost
+ * sessions are recovered by hs_basic_train_loop() only. It handles no signals. Link libhooksess_tf1 (hooksess::tf1,
+ * hooksess_tf1.pc). TensorFlow: Supervisor.
  *
  *     hs_supervisor *sv = hs_supervisor_new(backend, HS_SUPERVISOR_OPTIONS(.checkpoint_dir = "run"), &err);
- *     hs_raw_session *session = hs_supervisor_managed_session(sv, NULL, &err);
+ *     hs_session *session = hs_supervisor_managed_session(sv, NULL, &err);
  *     while (!err.code && !hs_supervisor_should_stop(sv))
- *         hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, &err);
+ *         hs_supervisor_run(sv, session, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, &err);
  *     if (!err.code || err.code == HS_OUT_OF_RANGE)
  *         hs_supervisor_save(sv, session, &err);
  *     hs_code code = hs_supervisor_leave(sv, session, err.code, NULL, &err);
@@ -21,18 +21,15 @@
  *
  * The end saves nothing: without hs_supervisor_save(), steps after the last checkpoint are lost.
  *
- * Threads: one thread at a time per object. Any thread may call hs_supervisor_save, _summary_computed, _request_stop,
- * _should_stop, _wait_for_stop and _stop_on_error, and may run a session as in hs_raw_session_share(). */
+ * Threads: one thread at a time per object. Any thread may call hs_supervisor_run, _lock, _unlock, _save,
+ * _summary_computed, _request_stop and _should_stop. */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_supervisor hs_supervisor;
 
-/* In place of a name or a path: not even the default. TensorFlow: None. */
-#define HS_NONE ""
-
-/* A name that is NULL: the first item of the graph's collection (backend.h), or else the backend's default op. Fields
- * marked (chief) have no effect with is_worker. */
+/* A name that is NULL: the first item of the graph's collection (backend.h), or else the backend's default op. HS_NONE: no
+ * op. Fields marked (chief) have no effect with is_worker. */
 typedef struct hs_supervisor_options {
     size_t size;
     const char *ready_op;                /* as in hs_scaffold_options */
@@ -91,15 +88,15 @@ typedef struct hs_supervisor_session_options {
  * 3. A chief writes graph.pbtxt and the graph's event, and starts the standard services.
  * 4. Starts the graph's queue runners.
  *
- * To close the session, call hs_supervisor_stop(), wait for all threads that run it, and call hs_raw_session_close(). NULL
- * on failure, with everything closed. Only if threads do not stop within stop_grace_secs, the session stays open, and the
+ * To close the session, call hs_supervisor_stop(), wait for all threads that run it, and call hs_session_close(). NULL on
+ * failure, with everything closed. Only if threads do not stop within stop_grace_secs, the session stays open, and the
  * log says so. Errors: as hs_session_manager_prepare() and _wait(). HS_FAILED_PRECONDITION: another process saves to
  * checkpoint_dir, or services of an earlier session still run. */
-HS_API hs_raw_session *
-hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err);
+HS_API hs_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv,
+                                                             const hs_supervisor_session_options *options, hs_error *err);
 /* The same, but end the session with hs_supervisor_leave(). TensorFlow: managed_session. */
-HS_API hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervisor_session_options *options,
-                                                     hs_error *err);
+HS_API hs_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervisor_session_options *options,
+                                                 hs_error *err);
 
 typedef struct hs_supervisor_stop_options {
     size_t size;
@@ -126,24 +123,35 @@ HS_API hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_op
  *
  * Returns the first reported error and copies it to `err`. HS_OUT_OF_RANGE and HS_STOP are not errors.
  *
- * If threads do not stop within stop_grace_secs, the session stays open: close it with hs_raw_session_close() once they
+ * If threads do not stop within stop_grace_secs, the session stays open: close it with hs_session_close() once they
  * have ended. *n_live_threads > 0 identifies this case, also with ignore_live_threads. Threads that an earlier
  * hs_supervisor_stop() left running are not remembered: pass them in options->threads. */
-HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
+HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_session *session, hs_code code,
                                    const hs_supervisor_stop_options *options, hs_error *err);
 
-/* Calls `step` in a managed session until a stop is requested or `step` fails, and returns the error.
+/* Calls `step` in a managed session until a stop is requested or `step` fails, and returns the error. `step` runs the
+ * session with hs_supervisor_run().
  *
  * If `step` returns HS_ABORTED, the session is lost. Unless a stop was requested, the loop opens another one from the
  * newest checkpoint. HS_UNAVAILABLE ends the loop, unlike in hs_recovery. options->recovery limits the attempts, which are
  * counted from 0 when a session begins at a later step than all before. If threads do not stop in time, the loop ends, and
  * the last session stays open, as in hs_supervisor_leave(). TensorFlow: basic_train_loop, which retries forever without
  * pauses. */
-typedef hs_code (*hs_supervisor_step_fn)(void *user, hs_raw_session *session, hs_error *err);
+typedef hs_code (*hs_supervisor_step_fn)(void *user, hs_session *session, hs_error *err);
 HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options,
                                    hs_supervisor_step_fn step, void *user, hs_error *err);
 
 /* Threads. */
+
+/* Lock the sessions of the supervisor for several calls, such as a run and reading its values. Threads are served in the
+ * order of their arrival; calls of a thread nest. While services or loops run, no thread uses a session without the lock:
+ * hs_supervisor_run(), _save() and _summary_computed() take it themselves. */
+HS_API void hs_supervisor_lock(hs_supervisor *sv);
+HS_API void hs_supervisor_unlock(hs_supervisor *sv);
+/* Runs ops and fetches tensors, as hs_raw_session_run() does, under the lock. The values are valid until the next run of
+ * any thread: to read them, call this function and read between hs_supervisor_lock() and _unlock(). */
+HS_API hs_code hs_supervisor_run(hs_supervisor *sv, hs_session *session, const hs_run_args *args,
+                                 const hs_run_values **values, hs_error *err);
 
 /* Starts the standard services, each in a thread that works immediately and then at its interval:
  *
@@ -152,36 +160,35 @@ HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_sessio
  *   step counter  global step, writer          save_summaries_secs
  *   checkpoints   saver                        save_model_secs
  *
- * The step counter writes "STEP/sec", STEP being the global step's name. Checkpoints are copied under the session's lock
- * and written concurrently with its runs. The event file gets a START at the next step. An error of a service stops the
+ * The step counter writes "STEP/sec", STEP being the global step's name. Checkpoints are copied under the lock and
+ * written concurrently with runs. The event file gets a START at the next step. An error of a service stops the
  * coordinator. Without a checkpoint_dir, no service starts, and the log gets a warning. Opening a session calls this
  * already. HS_FAILED_PRECONDITION: the supervisor is a worker's, or services still run. */
-HS_API hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
+HS_API hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_session *session, hs_error *err);
 /* Returns the service threads, NULL after the last. Valid until the next start. */
 HS_API hs_thread *hs_supervisor_service(const hs_supervisor *sv, size_t index);
 /* Calls hs_queue_runners_start() with the supervisor's coordinator. For other runners, call
- * hs_queue_runner_create_threads() between hs_raw_session_enter() and _leave(). */
-HS_API hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads,
+ * hs_queue_runner_create_threads() between hs_supervisor_lock() and _unlock(). */
+HS_API hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_session *session, hs_threads *threads,
                                                  hs_error *err);
 /* Starts a looper (hs_looper_new) that calls `fn` every `interval_secs`. 0: without pauses. The caller frees the handle. */
 HS_API hs_thread *hs_supervisor_loop(hs_supervisor *sv, double interval_secs, hs_code (*fn)(void *user, hs_error *err),
                                      void *user, hs_error *err);
 
-/* As hs_coordinator_request_stop(), _should_stop(), _wait_for_stop() without a limit, and _stop_on_error(). */
+/* As hs_coordinator_request_stop() and _should_stop(). For the other calls, use hs_supervisor_coordinator(). */
 HS_API hs_code hs_supervisor_request_stop(hs_supervisor *sv, const hs_error *why);
 HS_API bool hs_supervisor_should_stop(const hs_supervisor *sv);
-HS_API void hs_supervisor_wait_for_stop(hs_supervisor *sv);
-HS_API hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body, void *user, hs_error *err);
 
 /* Summaries and checkpoints of the program. */
 
 /* Writes a serialized Summary (hs_summary_serialized). `step` -1: the session's global step, or else 0.
  * HS_FAILED_PRECONDITION: the supervisor is a worker's, or has no writer or no session. */
-HS_API hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *session, hs_string summary, int64_t step,
+HS_API hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_session *session, hs_string summary, int64_t step,
                                               hs_error *err);
 /* Saves a checkpoint and blocks until it is on the disk. Other threads can run the session after the copy, unless the
- * caller has entered it. HS_FAILED_PRECONDITION: the supervisor is a worker's, or has no checkpoint_dir or saver. */
-HS_API hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
+ * caller has locked the supervisor. HS_FAILED_PRECONDITION: the supervisor is a worker's, or has no checkpoint_dir or
+ * saver. */
+HS_API hs_code hs_supervisor_save(hs_supervisor *sv, hs_session *session, hs_error *err);
 
 /* Return what the supervisor uses. NULL, or 0 seconds: none, as for files and intervals of a worker. The writer is open
  * from the first preparation until hs_supervisor_stop(). */
@@ -189,7 +196,6 @@ HS_API bool hs_supervisor_is_chief(const hs_supervisor *sv);
 HS_API hs_session_manager *hs_supervisor_session_manager(const hs_supervisor *sv);
 HS_API hs_coordinator *hs_supervisor_coordinator(const hs_supervisor *sv);
 HS_API const char *hs_supervisor_init_op(const hs_supervisor *sv);
-HS_API const hs_feed *hs_supervisor_init_feeds(const hs_supervisor *sv);
 HS_API const char *hs_supervisor_local_init_op(const hs_supervisor *sv);
 HS_API const char *hs_supervisor_ready_op(const hs_supervisor *sv);
 HS_API const char *hs_supervisor_ready_for_local_init_op(const hs_supervisor *sv);
@@ -197,7 +203,6 @@ HS_API const char *hs_supervisor_summary_op(const hs_supervisor *sv);
 HS_API const char *hs_supervisor_global_step(const hs_supervisor *sv);
 HS_API hs_saver *hs_supervisor_saver(const hs_supervisor *sv);
 HS_API hs_summary_writer *hs_supervisor_summary_writer(const hs_supervisor *sv);
-HS_API const char *hs_supervisor_checkpoint_dir(const hs_supervisor *sv);
 HS_API const char *hs_supervisor_save_path(const hs_supervisor *sv);
 HS_API double hs_supervisor_save_summaries_secs(const hs_supervisor *sv);
 HS_API double hs_supervisor_save_model_secs(const hs_supervisor *sv);

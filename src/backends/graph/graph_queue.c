@@ -3,7 +3,7 @@
  */
 #include "backends/graph/queue.h"
 
-#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/queue_runner.h>
 
 #include "base/state.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TESTS_SESSION_SERVED_H
-#define HS_TESTS_SESSION_SERVED_H
+#ifndef HS_TESTS_TF1_SERVED_H
+#define HS_TESTS_TF1_SERVED_H
 
 #include "backends/bare.h"
 
@@ -13,7 +13,7 @@ typedef struct {
     double v, w, x, first; /* NaN: not initialized */
     hs_session_manager *manager;
     hs_session_manager_options options;
-    hs_raw_session *session;
+    hs_session *session;
     int checks, local_inits;
     bool check_w; /* the ready_op also checks w */
     hs_string names[3];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 
 #include <sched.h>
 
@@ -53,6 +53,17 @@ void refuses(supervised *f, hs_supervisor_options options, const char *message)
     assert_says(&f->err, HS_INVALID_ARGUMENT, message);
 }
 
+void await_stop(supervised *f)
+{
+    hs_coordinator_wait_for_stop(hs_supervisor_coordinator(f->sv), HS_NEVER);
+}
+
+void close_session(supervised *f)
+{
+    assert_ok(hs_session_close(f->session, &f->err).error.code, &f->err);
+    f->session = NULL;
+}
+
 void prepare(supervised *f, const hs_supervisor_session_options *options)
 {
     f->session = hs_supervisor_prepare_or_wait_for_session(f->sv, options, &f->err);
@@ -63,8 +74,7 @@ void prepare(supervised *f, const hs_supervisor_session_options *options)
 void finish(supervised *f)
 {
     assert_ok(hs_supervisor_stop(f->sv, NULL, &f->err), &f->err);
-    assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
-    f->session = NULL;
+    close_session(f);
 }
 
 hs_code leave(supervised *f, hs_code code)
@@ -79,13 +89,16 @@ hs_code leave(supervised *f, hs_code code)
 double number(supervised *f, const char *name)
 {
     const hs_run_values *values;
-    assert_ok(hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &f->err), &f->err);
-    return hs_run_values_number(values, 0);
+    hs_supervisor_lock(f->sv);
+    assert_ok(hs_supervisor_run(f->sv, f->session, HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &f->err), &f->err);
+    double value = hs_run_values_number(values, 0);
+    hs_supervisor_unlock(f->sv);
+    return value;
 }
 
 hs_code run_op(supervised *f, const char *name)
 {
-    return hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES(name)), NULL, &f->err);
+    return hs_supervisor_run(f->sv, f->session, HS_RUN_ARGS(.names = HS_NAMES(name)), NULL, &f->err);
 }
 
 void add_v(supervised *f, uint64_t flags)
@@ -99,8 +112,11 @@ bool v_is_123(supervised *f)
 {
     const hs_run_values *values;
     const float wanted[3] = {1, 2, 3};
-    assert_ok(hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("v")), &values, &f->err), &f->err);
-    return memcmp(hs_run_values_tensor(values, 0)->data, wanted, sizeof wanted) == 0;
+    hs_supervisor_lock(f->sv);
+    assert_ok(hs_supervisor_run(f->sv, f->session, HS_RUN_ARGS(.names = HS_NAMES("v")), &values, &f->err), &f->err);
+    bool is = memcmp(hs_run_values_tensor(values, 0)->data, wanted, sizeof wanted) == 0;
+    hs_supervisor_unlock(f->sv);
+    return is;
 }
 
 void add_step(supervised *f, int64_t first)

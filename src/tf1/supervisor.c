@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creating a supervisor, its queries, and its services. */
-#include "drivers/tf1/supervisor.h"
-
-#include <hooksess/tf1/scaffold.h>
-
-#include "backends/backend.h"
-#include "base/text.h"
-#include "session/session.h"
+#include "tf1/supervisor.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,28 +11,27 @@
 
 /* The global step. */
 
-hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t *step, hs_error *err)
+hs_code hs__supervisor_step(hs_supervisor *sv, hs_session *session, int64_t *step, hs_error *err)
 {
     const double MOST = 9007199254740992; /* a double has each step up to here */
-    const char *own = hs_backend_global_step_name(sv->backend);
     const hs_run_values *values;
-    hs_error error;
+    hs_error error = {0};
     *step = -1;
     if (!sv->global_step)
         return HS_OK;
-    if (own && strcmp(own, sv->global_step) == 0) { /* the backend may read it without a run */
-        *step = hs_raw_session_global_step(session, &error);
-        return hs__error_copy(err, &error);
+    hs_supervisor_lock(sv);
+    if (sv->step_is_own)
+        *step = hs_session_global_step(session, &error);
+    else if (!hs_supervisor_run(sv, session, HS_RUN_ARGS(.names = HS_NAMES(sv->global_step)), &values, &error)) {
+        double value = hs_run_values_number(values, 0);
+        if (value >= 0 && value < MOST)
+            *step = (int64_t)value;
+        else
+            hs_error_set(&error, HS_INVALID_ARGUMENT, "the global step '%s' is %g, which is not a step", sv->global_step,
+                         value);
     }
-    hs_raw_session_enter(session); /* the values stay valid until hs_raw_session_leave */
-    hs_code code = hs__run_nested(session, HS_RUN_ARGS(.names = HS_NAMES(sv->global_step)), &values, err);
-    double value = code ? 0 : hs_run_values_number(values, 0);
-    hs_raw_session_leave(session);
-    if (!(value >= 0 && value < MOST))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the global step '%s' is %g, which is not a step", sv->global_step,
-                            value);
-    *step = (int64_t)value;
-    return code;
+    hs_supervisor_unlock(sv);
+    return hs__supervisor_report(err, &error);
 }
 
 /* The event file. */
@@ -47,9 +41,9 @@ hs_code hs__supervisor_open_writer(hs_supervisor *sv, hs_error *err)
     hs_error error = {0};
     pthread_mutex_lock(&sv->writing);
     if (!sv->writer && !(sv->writer = sv->given_writer) && !sv->no_writer)
-        sv->writer = hs_summary_writer_open(sv->checkpoint_dir, HS_SUMMARY_WRITER_OPTIONS(.env = &sv->env), &error);
+        sv->writer = hs_summary_writer_open(sv->checkpoint_dir, HS_SUMMARY_WRITER_OPTIONS(.env = sv->env), &error);
     pthread_mutex_unlock(&sv->writing);
-    return hs__error_copy(err, &error);
+    return hs__supervisor_report(err, &error);
 }
 
 hs_code hs__supervisor_end_writer(hs_supervisor *sv, bool logs_stop, hs_error *err)
@@ -67,7 +61,7 @@ hs_code hs__supervisor_end_writer(hs_supervisor *sv, bool logs_stop, hs_error *e
         sv->graph_written = false; /* the next one has another file */
     }
     pthread_mutex_unlock(&sv->writing);
-    return hs__error_copy(err, error.code ? &error : &late);
+    return hs__supervisor_report(err, error.code ? &error : &late);
 }
 
 /* Locks the writer for an event, until end_event. Returns NULL if no writer is open. */
@@ -93,7 +87,7 @@ static hs_code log_session(hs_supervisor *sv, hs_session_log_status status, cons
     return code;
 }
 
-hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *session, hs_string summary, int64_t step,
+hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_session *session, hs_string summary, int64_t step,
                                        hs_error *err)
 {
     hs_code code;
@@ -105,34 +99,44 @@ hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *sessio
                             sv->is_worker ? "this is a worker's supervisor; the chief's supervisor writes summaries"
                                           : "the supervisor has no summary writer; set its option checkpoint_dir or "
                                             "summary_writer");
-    if (step < 0 && (code = hs__supervisor_step(sv, session, &step, err)))
-        return code;
-    hs_summary_writer *writer = begin_event(sv);
-    code = writer ? hs_summary_writer_summary(writer, summary, step < 0 ? 0 : step, err)
-                  : hs_error_set(err, HS_FAILED_PRECONDITION,
-                                 "the summary writer is not open: preparing a session opens it, and hs_supervisor_stop "
-                                 "closes it");
-    end_event(sv, step);
+    char *copy = NULL; /* the summary may be a value of the last run, and reading the step may be a run */
+    if (step < 0 && sv->global_step && !sv->step_is_own) {
+        if (!(copy = hs_env_alloc(sv->env, summary.bytes)))
+            return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a summary");
+        if (summary.bytes)
+            memcpy(copy, summary.data, summary.bytes);
+        summary.data = copy;
+    }
+    code = step < 0 ? hs__supervisor_step(sv, session, &step, err) : HS_OK;
+    if (!code) {
+        hs_summary_writer *writer = begin_event(sv);
+        code = writer ? hs_summary_writer_summary(writer, summary, step < 0 ? 0 : step, err)
+                      : hs_error_set(err, HS_FAILED_PRECONDITION,
+                                     "the summary writer is not open: preparing a session opens it, and hs_supervisor_stop "
+                                     "closes it");
+        end_event(sv, step);
+    }
+    hs_env_free(sv->env, copy);
     return code;
 }
 
 /* Checkpoints. */
 
-/* Enters the session and locks the saver. A thread with the saver never waits to enter, as a thread that waits for the
- * saver may have entered already. A thread that waits here for the saver leaves the session first, because the other may be
- * writing to the disk. */
-static void enter_with_saver(hs_supervisor *sv, hs_raw_session *session)
+/* Locks the supervisor and the saver. A thread with the saver never waits for the supervisor, as a thread that waits for
+ * the saver may have locked it already. A thread that waits here for the saver unlocks the supervisor first, because the
+ * other may be writing to the disk. */
+static void lock_with_saver(hs_supervisor *sv)
 {
-    hs_raw_session_enter(session);
+    hs_supervisor_lock(sv);
     while (pthread_mutex_trylock(&sv->saving) != 0) {
-        hs_raw_session_leave(session);
+        hs_supervisor_unlock(sv);
         pthread_mutex_lock(&sv->saving); /* waits until it is unlocked */
         pthread_mutex_unlock(&sv->saving);
-        hs_raw_session_enter(session);
+        hs_supervisor_lock(sv);
     }
 }
 
-hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err)
+hs_code hs_supervisor_save(hs_supervisor *sv, hs_session *session, hs_error *err)
 {
     const hs_save_options options = HS_INIT(hs_save_options, .background = true);
     hs_saver *saver = hs_supervisor_saver(sv);
@@ -146,17 +150,17 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
                             sv->is_worker    ? "this is a worker's supervisor; the chief's supervisor saves"
                             : !sv->save_path ? "checkpoint_dir is missing"
                                              : "the supervisor has no saver, or the graph has no variables to save");
-    enter_with_saver(sv, session);
+    lock_with_saver(sv);
     if (!hs__supervisor_step(sv, session, &step, &error))
-        hs_saver_save(saver, session, sv->save_path, step, &options, &error);
-    hs_raw_session_leave(session); /* the save has its copy of the state */
+        hs_saver_save(saver, hs_session_raw(session), sv->save_path, step, &options, &error);
+    hs_supervisor_unlock(sv); /* the save has its copy of the state */
     hs_saver_wait(saver);
     if (!error.code && hs_saver_poll(saver, NULL, &result))
         error = result.error;
     if (!error.code)
         log_session(sv, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), step, &error);
     pthread_mutex_unlock(&sv->saving);
-    return hs__error_copy(err, &error);
+    return hs__supervisor_report(err, &error);
 }
 
 /* The services' loops. */
@@ -188,11 +192,11 @@ static hs_code compute_summary(void *user, hs_error *err)
     const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(hs_supervisor_summary_op(sv)), .kind = HS_RUN_AUX);
     const hs_run_values *values;
     int64_t step;
-    hs_raw_session_enter(sv->session);
+    hs_supervisor_lock(sv);
     hs_code code = hs__supervisor_step(sv, sv->session, &step, err);
-    if (!code && !(code = hs_raw_session_run(sv->session, &args, &values, err)))
+    if (!code && !(code = hs_supervisor_run(sv, sv->session, &args, &values, err)))
         code = write_summary(sv, hs_run_values_tensor(values, 0), step, err);
-    hs_raw_session_leave(sv->session);
+    hs_supervisor_unlock(sv);
     return code;
 }
 
@@ -201,15 +205,15 @@ static hs_code count_steps(void *user, hs_error *err)
     hs_supervisor *sv = user;
     int64_t step;
     hs_code code = hs__supervisor_step(sv, sv->session, &step, err);
-    int64_t now = hs_env_monotonic_ns(&sv->env);
+    int64_t now = hs_env_monotonic_ns(sv->env);
     double secs = (double)(now - sv->rate_ns) / 1e9, steps = (double)(step - sv->rate_step);
-    char tag[512], rate[HS__NUMBER_TEXT];
+    char tag[512];
     if (code || !(secs > 0)) /* the clock has not advanced: the next call also counts these steps */
         return code;
     sv->rate_step = step;
     sv->rate_ns = now;
     snprintf(tag, sizeof tag, "%s/sec", sv->global_step);
-    hs_log(&sv->env, HS_LOG_INFO, "step %lld: %s steps/s", (long long)step, hs__rate_text(rate, steps / secs));
+    hs_log(sv->env, HS_LOG_INFO, "step %lld: %.3g steps/s", (long long)step, steps / secs);
     hs_summary_writer *writer = begin_event(sv);
     if (writer)
         code = hs_summary_writer_scalar(writer, tag, steps / secs, step, err);
@@ -267,12 +271,13 @@ void hs__supervisor_await_services(hs_supervisor *sv)
     for (size_t i = 0; i < sv->n_services; i++) {
         hs_thread_wait(sv->services[i], HS_NEVER);
         hs_thread_free(sv->services[i]);
+        sv->services[i] = NULL;
     }
     sv->n_services = 0;
     sv->session = NULL;
 }
 
-hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err)
+hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_session *session, hs_error *err)
 {
     hs_error error = {0};
     int64_t step;
@@ -287,19 +292,18 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session 
                             "the standard services already run; call hs_supervisor_stop first");
     hs__supervisor_await_services(sv); /* they have ended: frees them */
     if (!sv->checkpoint_dir) {
-        hs_log(&sv->env, HS_LOG_WARNING, "standard services not started: checkpoint_dir is missing");
-        return hs__error_copy(err, NULL);
+        hs_log(sv->env, HS_LOG_WARNING, "standard services not started: checkpoint_dir is missing");
+        return hs__supervisor_report(err, &error);
     }
     sv->session = session;
-    if (!hs_raw_session_share(session, &error) && !hs__supervisor_open_writer(sv, &error) &&
-        !hs__supervisor_step(sv, session, &step, &error) &&
+    if (!hs__supervisor_open_writer(sv, &error) && !hs__supervisor_step(sv, session, &step, &error) &&
         /* TensorBoard drops the events of an earlier run from the next step on */
         !log_session(sv, HS_SESSION_LOG_START, NULL, step + 1, &error)) {
         sv->rate_step = step;
-        sv->rate_ns = hs_env_monotonic_ns(&sv->env);
+        sv->rate_ns = hs_env_monotonic_ns(sv->env);
         start_services(sv, &error);
     }
-    return hs__error_copy(err, &error);
+    return hs__supervisor_report(err, &error);
 }
 
 hs_thread *hs_supervisor_service(const hs_supervisor *sv, size_t index)
@@ -308,6 +312,21 @@ hs_thread *hs_supervisor_service(const hs_supervisor *sv, size_t index)
 }
 
 enum { SAVE_SUMMARIES_SECS = 120, SAVE_MODEL_SECS = 600 };
+
+/* Sets *to to a new text, for hs_env_free. */
+HS_PRINTF(4, 5) static hs_code format_text(const hs_supervisor *sv, char **to, hs_error *err, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0 || !(*to = hs_env_alloc(sv->env, (size_t)length + 1)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a name");
+    va_start(arguments, format);
+    vsnprintf(*to, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return HS_OK;
+}
 
 static const char *named(const char *name)
 {
@@ -360,9 +379,11 @@ static const void *given_or_first(const hs_supervisor *sv, const void *given, co
     const void *item = NULL;
     if (given)
         return given;
-    size_t n = hs__collection_size(sv->backend, key);
+    size_t n = 0;
+    while (hs_backend_collection_item(sv->backend, key, n, NULL))
+        n++;
     if (n > 1)
-        hs_log(&sv->env, HS_LOG_INFO, "the graph's collection '%s' has %zu items; the first is used", key, n);
+        hs_log(sv->env, HS_LOG_INFO, "the graph's collection '%s' has %zu items; the first is used", key, n);
     hs_backend_collection_item(sv->backend, key, 0, &item);
     return item;
 }
@@ -377,7 +398,7 @@ static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, 
                 .ready_for_local_init_op = for_local ? for_local : HS_NONE,
                 .local_init_op = given_or_first(sv, o->local_init_op, HS_LOCAL_INIT_OP),
                 .summary_op = given_or_first(sv, o->summary_op, HS_SUMMARY_OP),
-                .saver = (hs_saver *)given_or_first(sv, o->saver, HS_SAVERS), .env = &sv->env);
+                .saver = (hs_saver *)given_or_first(sv, o->saver, HS_SAVERS), .env = sv->env);
     bool finalized = hs_backend_finalized(sv->backend);
     sv->scaffold = hs_scaffold_new(&options, err);
     if (!sv->scaffold || hs_scaffold_finalize(sv->scaffold, sv->backend, err))
@@ -410,13 +431,12 @@ static hs_code set_global_step(hs_supervisor *sv, const char *given, hs_error *e
                             "one element of int32 or int64",
                             name, (long long)hs_shape_elements(&v.shape), hs_dtype_name(v.dtype));
     if (is_variable && !counts)
-        hs_log(&sv->env, HS_LOG_WARNING, "variable '%s' is not used as the global step: it is not one integer", name);
+        hs_log(sv->env, HS_LOG_WARNING, "variable '%s' is not used as the global step: it is not one integer", name);
     if (!*name || (!given && (is_variable ? !counts : !own)))
         return HS_OK;
     hs_code code = hs_backend_find(sv->backend, name, &node, err);
-    if (!code && !(sv->global_step = hs__strdup(&sv->env, name)))
-        code = hs__no_memory(err, strlen(name), "a name");
-    return code;
+    sv->step_is_own = own && strcmp(own, name) == 0;
+    return code ? code : format_text(sv, &sv->global_step, err, "%s", name);
 }
 
 static bool has_saveables(const hs_supervisor *sv)
@@ -432,13 +452,13 @@ static bool has_saveables(const hs_supervisor *sv)
 
 static hs_code set_manager(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
 {
+    const hs_scaffold_options *fields = hs_scaffold_fields(sv->scaffold);
     if ((sv->manager = o->session_manager))
         return HS_OK;
-    const hs_session_manager_options options =
-        HS_INIT(hs_session_manager_options, .ready_op = hs_supervisor_ready_op(sv),
-                .ready_for_local_init_op = hs_supervisor_ready_for_local_init_op(sv),
-                .local_init_op = hs_supervisor_local_init_op(sv), .local_init_run_options = o->local_init_run_options,
-                .recovery_wait_secs = o->recovery_wait_secs, .env = &sv->env);
+    const hs_session_manager_options options = HS_INIT(
+        hs_session_manager_options, .ready_op = fields->ready_op,
+        .ready_for_local_init_op = fields->ready_for_local_init_op, .local_init_op = fields->local_init_op,
+        .local_init_run_options = o->local_init_run_options, .recovery_wait_secs = o->recovery_wait_secs, .env = sv->env);
     sv->manager = hs_session_manager_new(&options, err);
     sv->owns_manager = true;
     return err->code;
@@ -454,9 +474,8 @@ static hs_code set_directory(hs_supervisor *sv, const hs_supervisor_options *o, 
     if (!named(o->checkpoint_dir))
         return HS_OK;
     const char *base = named(o->checkpoint_basename) ? o->checkpoint_basename : "model.ckpt";
-    sv->checkpoint_dir = hs__strdup(&sv->env, o->checkpoint_dir);
-    sv->save_path = hs__format(&sv->env, "%s/%s", o->checkpoint_dir, base);
-    return sv->checkpoint_dir && sv->save_path ? HS_OK : hs__no_memory(err, strlen(o->checkpoint_dir), "a path");
+    hs_code code = format_text(sv, &sv->checkpoint_dir, err, "%s", o->checkpoint_dir);
+    return code ? code : format_text(sv, &sv->save_path, err, "%s/%s", o->checkpoint_dir, base);
 }
 
 static hs_code fill(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
@@ -465,7 +484,7 @@ static hs_code fill(hs_supervisor *sv, const hs_supervisor_options *o, hs_error 
     sv->init_fn = o->init_fn;
     sv->user = o->user;
     sv->stop_grace_secs = o->stop_grace_secs;
-    sv->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &sv->env), err);
+    sv->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = sv->env), err);
     if (!sv->coordinator || make_scaffold(sv, o, err) || set_global_step(sv, o->global_step, err) ||
         set_manager(sv, o, err))
         return err->code;
@@ -473,22 +492,33 @@ static hs_code fill(hs_supervisor *sv, const hs_supervisor_options *o, hs_error 
     return sv->is_worker ? HS_OK : set_directory(sv, o, err);
 }
 
+static bool init_locks(hs_supervisor *sv)
+{
+    if (pthread_mutex_init(&sv->writing, NULL) != 0)
+        return false;
+    if (pthread_mutex_init(&sv->saving, NULL) == 0) {
+        if (pthread_mutex_init(&sv->turns.lock, NULL) == 0) {
+            if (pthread_cond_init(&sv->turns.changed, NULL) == 0)
+                return true;
+            pthread_mutex_destroy(&sv->turns.lock);
+        }
+        pthread_mutex_destroy(&sv->saving);
+    }
+    pthread_mutex_destroy(&sv->writing);
+    return false;
+}
+
 static hs_supervisor *make(hs_backend backend, hs_error *err)
 {
-    hs_env env;
-    if (hs__env_copy(&env, hs_backend_env(backend), err))
-        return NULL;
-    hs_supervisor *sv = hs__alloc(&env, 1, sizeof *sv);
-    bool writes = sv && pthread_mutex_init(&sv->writing, NULL) == 0;
-    if (writes && pthread_mutex_init(&sv->saving, NULL) == 0) {
+    const hs_env *env = hs_backend_env(backend);
+    hs_supervisor *sv = hs_env_alloc(env, sizeof *sv);
+    if (sv && init_locks(sv)) {
         sv->env = env;
         sv->backend = backend;
         return sv;
     }
-    if (writes)
-        pthread_mutex_destroy(&sv->writing);
-    hs__free(&env, sv);
-    hs__no_memory(err, sizeof *sv, "a supervisor");
+    hs_env_free(env, sv);
+    hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a supervisor");
     return NULL;
 }
 
@@ -503,7 +533,7 @@ hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options
         hs_supervisor_free(sv);
         sv = NULL;
     }
-    hs__error_copy(err, &error);
+    hs__supervisor_report(err, &error);
     return sv;
 }
 
@@ -511,7 +541,7 @@ void hs_supervisor_free(hs_supervisor *sv)
 {
     if (!sv)
         return;
-    hs_env env = sv->env;
+    const hs_env *env = sv->env;
     hs_coordinator_request_stop(sv->coordinator, NULL);
     hs__supervisor_await_services(sv);
     hs__supervisor_end_writer(sv, false, NULL);
@@ -523,10 +553,12 @@ void hs_supervisor_free(hs_supervisor *sv)
         sv->backend.ops->finalize(sv->backend.self, false, NULL);
     pthread_mutex_destroy(&sv->writing);
     pthread_mutex_destroy(&sv->saving);
-    hs__free(&env, sv->global_step);
-    hs__free(&env, sv->checkpoint_dir);
-    hs__free(&env, sv->save_path);
-    hs__free(&env, sv);
+    pthread_mutex_destroy(&sv->turns.lock);
+    pthread_cond_destroy(&sv->turns.changed);
+    hs_env_free(env, sv->global_step);
+    hs_env_free(env, sv->checkpoint_dir);
+    hs_env_free(env, sv->save_path);
+    hs_env_free(env, sv);
 }
 
 /* Queries. */
@@ -540,16 +572,14 @@ void hs_supervisor_free(hs_supervisor *sv)
 GETTER(bool, is_chief, !sv->is_worker)
 GETTER(hs_session_manager *, session_manager, sv->manager)
 GETTER(hs_coordinator *, coordinator, sv->coordinator)
-GETTER(const char *, init_op, named(hs_scaffold_init_op(sv->scaffold)))
-GETTER(const hs_feed *, init_feeds, hs_scaffold_init_feeds(sv->scaffold))
-GETTER(const char *, local_init_op, named(hs_scaffold_local_init_op(sv->scaffold)))
-GETTER(const char *, ready_op, named(hs_scaffold_ready_op(sv->scaffold)))
-GETTER(const char *, ready_for_local_init_op, named(hs_scaffold_ready_for_local_init_op(sv->scaffold)))
-GETTER(const char *, summary_op, named(hs_scaffold_summary_op(sv->scaffold)))
+GETTER(const char *, init_op, hs_scaffold_fields(sv->scaffold)->init_op)
+GETTER(const char *, local_init_op, hs_scaffold_fields(sv->scaffold)->local_init_op)
+GETTER(const char *, ready_op, hs_scaffold_fields(sv->scaffold)->ready_op)
+GETTER(const char *, ready_for_local_init_op, hs_scaffold_fields(sv->scaffold)->ready_for_local_init_op)
+GETTER(const char *, summary_op, hs_scaffold_fields(sv->scaffold)->summary_op)
 GETTER(const char *, global_step, sv->global_step)
-GETTER(hs_saver *, saver, sv->saves ? hs_scaffold_saver(sv->scaffold) : NULL)
+GETTER(hs_saver *, saver, sv->saves ? hs_scaffold_fields(sv->scaffold)->saver : NULL)
 GETTER(hs_summary_writer *, summary_writer, sv->writer)
-GETTER(const char *, checkpoint_dir, sv->checkpoint_dir)
 GETTER(const char *, save_path, sv->save_path)
 GETTER(double, save_summaries_secs, sv->save_summaries_secs)
 GETTER(double, save_model_secs, sv->save_model_secs)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/served.h"
+#include "tf1/served.h"
 
 #include <math.h>
 
@@ -135,7 +135,8 @@ int served_teardown(void **state)
 {
     served *s = *state;
     void *b = s->b;
-    hs_raw_session_close(s->session, NULL);
+    if (s->session)
+        hs_session_close(s->session, NULL);
     hs_session_manager_free(s->manager);
     hs_saver_free(s->saver);
     if (s->directory)
@@ -174,12 +175,13 @@ bool served_wait(served *s, double secs)
 double served_number(served *s, const char *name)
 {
     const hs_run_values *values;
-    assert_ok(hs_raw_session_run(s->session, HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &s->b->err), &s->b->err);
+    assert_ok(hs_raw_session_run(hs_session_raw(s->session), HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &s->b->err),
+              &s->b->err);
     return hs_run_values_number(values, 0);
 }
 
 void served_close(served *s)
 {
-    assert_ok(hs_raw_session_close(s->session, &s->b->err), &s->b->err);
+    assert_ok(hs_session_close(s->session, &s->b->err).error.code, &s->b->err);
     s->session = NULL;
 }

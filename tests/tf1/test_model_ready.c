@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that a model is ready, and waiting until it is. */
-#include "session/served.h"
+#include "tf1/served.h"
 
 static void sm_007_waiting_for_an_initialized_model_times_out(void **state)
 {

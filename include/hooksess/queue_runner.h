@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HOOKSESS_TF1_QUEUE_RUNNER_H
-#define HOOKSESS_TF1_QUEUE_RUNNER_H
+#ifndef HOOKSESS_QUEUE_RUNNER_H
+#define HOOKSESS_QUEUE_RUNNER_H
 
 #include <hooksess/hook.h>
 
-/* Fills a backend's queue: each enqueue op runs repeatedly in its own thread. When the input ends, the queue is closed.
- * Few programs need this header: hs_graph_queue (graph.h) adds a queue runner to the collection HS_QUEUE_RUNNERS, and
+/* Fills a backend's queue: each enqueue op runs repeatedly in its own thread. When the input ends, the queue is closed. For
+ * backends with queues: they add queue runners to the collection HS_QUEUE_RUNNERS, as hs_graph_queue (graph.h) does, and
  * sessions start and join the runners of that collection. TensorFlow: QueueRunner.
  *
  * Threads: one thread at a time per object. */
@@ -33,14 +33,12 @@ HS_API hs_queue_runner *hs_queue_runner_new(const hs_queue_runner_options *optio
 HS_API void hs_queue_runner_free(hs_queue_runner *runner);
 HS_API const char *hs_queue_runner_name(const hs_queue_runner *runner);
 
-/* The threads of queue runners. Frozen. */
+/* The threads of queue runners: zero, or the list of hs_queue_runner_create_threads(). Frozen. */
 typedef struct hs_threads {
     hs_thread **items; /* ended by NULL, as hs_join_options.threads. NULL: no threads */
     const hs_env *env; /* the list's */
 } hs_threads;
-/* Returns thread `index`, or NULL after the last. */
-HS_API hs_thread *hs_threads_item(const hs_threads *threads, size_t index);
-/* Running threads continue. */
+/* Frees the list and its handles. Running threads continue. */
 HS_API void hs_threads_free(hs_threads *threads);
 
 /* Creates the threads that fill the queue in `session`: "QueueRunnerThread-QUEUE-OP" for each enqueue op and, with a
@@ -48,8 +46,8 @@ HS_API void hs_threads_free(hs_threads *threads);
  *
  * coordinator  joins the threads, and stops on their errors. NULL: errors are logged and kept for hs_queue_runner_error()
  * start        false: the caller starts the threads
- * threads      receives the handles, for hs_threads_free(). NULL: they are freed now. Empty if threads of an earlier call
- *              still fill this session
+ * threads      the handles are added to this list. None are if the session has started this runner itself, or if threads
+ *              of an earlier call still fill it. NULL: they are freed now
  *
  * On failure no thread is left running. If a thread cannot be started, the queue is cancelled and the coordinator stops
  * with the error. HS_UNIMPLEMENTED: the backend has no hs_backend_ops.fork. HS_NOT_FOUND: an op does not exist. Call it
@@ -59,11 +57,6 @@ HS_API hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_se
 /* Copies the kept error number `index` to `out`, which may be NULL. False after the last. The next start discards the
  * errors. */
 HS_API bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out);
-
-/* Creates the threads of all runners in the collection HS_QUEUE_RUNNERS. If it is empty, logs a warning. *threads is empty
- * too if `session` is hs_session_raw() of a session that has started its runners. TensorFlow: start_queue_runners. */
-HS_API hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
-                                      hs_error *err);
 
 HS_END_DECLS
 

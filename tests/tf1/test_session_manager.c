@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that are prepared or recovered without hooks. */
-#include "session/served.h"
+#include "tf1/served.h"
 
 #include <math.h>
 
@@ -35,21 +35,6 @@ static void sm_003_prepared_by_a_function(void **state)
     assert_true(served_number(s, "v_now") == 125);
 }
 
-static hs_code close_it(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
-{
-    (void)scaffold;
-    assert_int_equal(hs_raw_session_close(session, err), HS_FAILED_PRECONDITION);
-    hs_error_clear(err);
-    ((served *)user)->v = 125;
-    return HS_OK;
-}
-
-static void an_init_function_cannot_close_the_session(void **state)
-{
-    served *s = *state;
-    assert_true(served_prepare(s, PREPARE(.init_fn = close_it, .user = s)));
-}
-
 static void sm_004_sm_034s_prepared_by_the_local_init_op_with_its_own_feeds(void **state)
 {
     served *s = *state;
@@ -78,9 +63,12 @@ static void save_checkpoint(served *s)
     while (hs_backend_variable(served_backend(s), i, &kept) && strcmp(kept.name, "kept"))
         i++;
     hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &seven);
-    assert_ok(s->spied.write_variable(hs_raw_session_handle(s->session), i, &value, &s->b->err), &s->b->err);
-    assert_ok(hs_saver_save(s->saver, s->session, test_path(s->directory, "model.ckpt"), 1, NULL, &s->b->err), &s->b->err);
-    assert_ok(hs_raw_session_close(s->session, &s->b->err), &s->b->err);
+    assert_ok(s->spied.write_variable(hs_raw_session_handle(hs_session_raw(s->session)), i, &value, &s->b->err),
+              &s->b->err);
+    assert_ok(
+        hs_saver_save(s->saver, hs_session_raw(s->session), test_path(s->directory, "model.ckpt"), 1, NULL, &s->b->err),
+        &s->b->err);
+    assert_ok(hs_session_close(s->session, &s->b->err).error.code, &s->b->err);
     s->session = NULL;
     s->v = NAN;
 }
@@ -242,17 +230,6 @@ static void sm_037s_a_state_file_that_says_nothing(void **state)
     assert_true(served_number(s, "kept") == 7);
 }
 
-static void the_raw_session_of_a_hooked_one_is_not_closed_so(void **state)
-{
-    served *s = *state;
-    s->v = 1;
-    hs_session *session = hs_session_open(served_backend(s), NULL, &s->b->err);
-    assert_non_null(session);
-    assert_fails(hs_raw_session_close(hs_session_raw(session), &s->b->err), HS_FAILED_PRECONDITION, &s->b->err,
-                 "hs_session_close");
-    hs_session_close(session, NULL);
-}
-
 static void nothing_to_work_with_is_an_error(void **state)
 {
     served *s = *state;
@@ -264,13 +241,12 @@ static void nothing_to_work_with_is_an_error(void **state)
     s->options.recovery_wait_secs = -2;
     assert_null(hs_session_manager_new(&s->options, &s->b->err));
     assert_says(&s->b->err, HS_INVALID_ARGUMENT, "recovery_wait_secs");
-    assert_ok(hs_raw_session_close(NULL, &s->b->err), &s->b->err);
     hs_session_manager_free(NULL);
 }
 
 static hs_code make_and_wait(test_env *t, void *user)
 {
-    hs_error err = {0};
+    hs_error err = {0}, ignored;
     hs_graph *graph = hs_graph_new(&t->env);
     (void)user;
     if (!graph)
@@ -278,10 +254,10 @@ static hs_code make_and_wait(test_env *t, void *user)
     hs_graph_global_step(graph, NULL, NULL);
     hs_session_manager *manager =
         hs_session_manager_new(HS_SESSION_MANAGER_OPTIONS(.ready_op = "global_step", .env = &t->env), &err);
-    hs_raw_session *session =
+    hs_session *session =
         manager ? hs_session_manager_wait(manager, hs_graph_backend(graph), HS_PREPARE_OPTIONS(.max_wait_secs = 1), &err)
                 : NULL;
-    hs_raw_session_close(session, NULL);
+    hs_session_close(session, &ignored);
     hs_session_manager_free(manager);
     hs_graph_free(graph);
     return session || err.code == HS_DEADLINE_EXCEEDED ? HS_OK : err.code;
@@ -299,7 +275,6 @@ int main(void)
         served_test(sm_001_prepared_by_the_init_op),
         served_test(sm_002_prepared_with_a_feed),
         served_test(sm_003_prepared_by_a_function),
-        served_test(an_init_function_cannot_close_the_session),
         served_test(sm_004_sm_034s_prepared_by_the_local_init_op_with_its_own_feeds),
         served_test(sm_005_nothing_to_prepare_with),
         served_test(sm_006_recovered_from_a_directory_or_a_path),
@@ -312,7 +287,6 @@ int main(void)
         served_test(sm_033s_not_being_ready_for_it_is_not_an_error),
         served_test(sm_036s_nowhere_to_restore_from_is_nothing_to_wait_for),
         served_test(sm_037s_a_state_file_that_says_nothing),
-        served_test(the_raw_session_of_a_hooked_one_is_not_closed_so),
         served_test(nothing_to_work_with_is_an_error),
         cmocka_unit_test(each_allocation_may_fail),
     };

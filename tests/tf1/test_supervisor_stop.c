@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that a thread still runs at the end of the grace period. */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 #include "support/waits.h"
 
 #include <sched.h>
@@ -15,7 +15,7 @@ static hs_code run_on(void *user, hs_error *err)
     hs_code code = HS_OK;
     atomic_store(&has_begun, true);
     while (!code && !atomic_load(&may_end))
-        code = hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("v")), NULL, err);
+        code = hs_supervisor_run(f->sv, f->session, HS_RUN_ARGS(.names = HS_NAMES("v")), NULL, err);
     return code;
 }
 
@@ -46,14 +46,13 @@ static void close_later(supervised *f, hs_thread *thread)
     atomic_store(&may_end, true);
     assert_true(hs_thread_wait(thread, 1e9));
     hs_thread_free(thread);
-    assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
-    f->session = NULL;
+    close_session(f);
 }
 
 static int stop_and_free(void *user)
 {
     supervised *f = user;
-    hs_code code = hs_raw_session_close(f->session, &f->err);
+    hs_code code = hs_session_close(f->session, &f->err).error.code;
     if (code != HS_FAILED_PRECONDITION || !strstr(f->err.message, "forked child"))
         return 1;
     hs_supervisor_stop(f->sv, NULL, NULL);
@@ -153,7 +152,7 @@ static hs_code outlive_the_grace(void *self, hs_op *op, hs_error *err)
     supervised *f = self;
     static hs_string value;
     atomic_store(&has_begun, true);
-    hs_supervisor_wait_for_stop(f->sv);
+    await_stop(f);
     while (waits_of_main() < waits_before + 2)
         sched_yield();
     value = three(f);
@@ -189,15 +188,14 @@ static void services_that_outlive_a_stop_can_be_waited_for(void **state)
     assert_int_equal(left, 1);
     assert_true(hs_thread_wait(hs_supervisor_service(f->sv, 0), HS_NEVER));
     assert_null(hs_supervisor_service(f->sv, 1));
-    assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
-    f->session = NULL;
+    close_session(f);
 }
 
 /* The loop. */
 
 static hs_thread *straggler;
 
-static hs_code leave_one_behind(void *user, hs_raw_session *session, hs_error *err)
+static hs_code leave_one_behind(void *user, hs_session *session, hs_error *err)
 {
     supervised *f = user;
     f->session = session;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hs_basic_train_loop: steps, errors, attempts to open another session, and stops. */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 
 #include <sched.h>
 
-static hs_code stop_at_3(void *user, hs_raw_session *session, hs_error *err)
+static hs_code stop_at_3(void *user, hs_session *session, hs_error *err)
 {
     supervised *f = user;
     assert_non_null(session);
@@ -22,7 +22,7 @@ static void sv_051s_the_basic_loop(void **state)
     assert_int_equal(f->runs, 3);
 }
 
-static hs_code fail_at_3(void *user, hs_raw_session *session, hs_error *err)
+static hs_code fail_at_3(void *user, hs_session *session, hs_error *err)
 {
     (void)session;
     return ++((supervised *)user)->runs == 3 ? hs_error_set(err, HS_INTERNAL, "no luck") : HS_OK;
@@ -36,7 +36,7 @@ static void sv_052s_an_error_ends_the_basic_loop(void **state)
     assert_int_equal(f->runs, 3);
 }
 
-static hs_code be_unavailable(void *user, hs_raw_session *session, hs_error *err)
+static hs_code be_unavailable(void *user, hs_session *session, hs_error *err)
 {
     (void)session;
     ((supervised *)user)->runs++;
@@ -52,7 +52,7 @@ static void sv_051s_an_unavailable_session_ends_the_basic_loop(void **state)
     assert_int_equal(f->runs, 1);
 }
 
-static hs_code abort_at_2(void *user, hs_raw_session *session, hs_error *err)
+static hs_code abort_at_2(void *user, hs_session *session, hs_error *err)
 {
     supervised *f = user;
     return f->runs == 1 ? (f->runs++, hs_error_set(err, HS_ABORTED, "gone")) : stop_at_3(user, session, err);
@@ -81,7 +81,7 @@ static void an_aborted_opening_is_retried(void **state)
     assert_int_equal(f->runs, 3);
 }
 
-static hs_code stop_and_abort(void *user, hs_raw_session *session, hs_error *err)
+static hs_code stop_and_abort(void *user, hs_session *session, hs_error *err)
 {
     supervised *f = user;
     (void)session;
@@ -102,7 +102,7 @@ static void a_stop_is_not_lost_with_the_session(void **state)
 
 #define RECOVERY(...) .recovery = &(const hs_recovery)HS_INIT(hs_recovery, __VA_ARGS__)
 
-static hs_code always_abort(void *user, hs_raw_session *session, hs_error *err)
+static hs_code always_abort(void *user, hs_session *session, hs_error *err)
 {
     (void)session;
     ((supervised *)user)->runs++;
@@ -128,11 +128,11 @@ static void without_attempts_the_first_loss_is_the_last(void **state)
                  HS_ABORTED, &f->err, "gone");
     assert_int_equal(f->runs, 1);
     assert_fails(hs_basic_train_loop(f->sv, SUPERVISED(RECOVERY(.max_attempts = -2)), always_abort, f, &f->err),
-                 HS_INVALID_ARGUMENT, &f->err, "all must be at least 0, the first two also HS_NEVER");
+                 HS_INVALID_ARGUMENT, &f->err, "max_attempts is -2 and backoff_secs is 0; both must be at least 0");
 }
 
 /* Saves each step and loses the session after it. The fifth step requests a stop. */
-static hs_code save_and_abort(void *user, hs_raw_session *session, hs_error *err)
+static hs_code save_and_abort(void *user, hs_session *session, hs_error *err)
 {
     supervised *f = user;
     f->session = session;

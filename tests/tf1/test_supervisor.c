@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creating a supervisor: defaults from the graph, initialization, refused options. */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 
 #include <math.h>
 
@@ -27,10 +27,8 @@ static void sv_048s_defaults(void **state)
     assert_null(hs_supervisor_saver(f->sv));
     assert_null(hs_supervisor_global_step(f->sv));
     assert_null(hs_supervisor_summary_op(f->sv));
-    assert_null(hs_supervisor_checkpoint_dir(f->sv));
     assert_null(hs_supervisor_save_path(f->sv));
     assert_null(hs_supervisor_summary_writer(f->sv));
-    assert_null(hs_supervisor_init_feeds(f->sv));
     assert_non_null(hs_supervisor_session_manager(f->sv));
     assert_non_null(hs_supervisor_coordinator(f->sv));
     assert_true(hs_supervisor_is_chief(f->sv));
@@ -61,7 +59,7 @@ static void a_null_supervisor_has_nothing(void **state)
     hs_error err;
     hs_supervisor_free(NULL);
     assert_false(hs_supervisor_is_chief(NULL));
-    assert_null(hs_supervisor_checkpoint_dir(NULL));
+    assert_null(hs_supervisor_save_path(NULL));
     assert_null(hs_supervisor_saver(NULL));
     assert_null(hs_supervisor_service(NULL, 0));
     assert_true(hs_supervisor_should_stop(NULL));
@@ -74,9 +72,11 @@ static void a_null_supervisor_has_nothing(void **state)
     assert_int_equal(err.code, HS_INVALID_ARGUMENT);
     hs_threads threads = {.items = (hs_thread *[]){NULL}};
     assert_int_equal(hs_supervisor_start_queue_runners(NULL, NULL, &threads, NULL), HS_INVALID_ARGUMENT);
-    assert_null(hs_threads_item(&threads, 0));
+    assert_null(threads.items);
     assert_int_equal(hs_supervisor_start_standard_services(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
-    hs_supervisor_wait_for_stop(NULL);
+    hs_supervisor_lock(NULL);
+    hs_supervisor_unlock(NULL);
+    assert_int_equal(hs_supervisor_run(NULL, NULL, NULL, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_basic_train_loop(NULL, NULL, NULL, NULL, NULL), HS_INVALID_ARGUMENT);
 }
 
@@ -120,7 +120,6 @@ static void sv_045s_a_worker_has_nothing_of_the_chiefs(void **state)
     supervise(f, OPTIONS(.is_worker = true, .checkpoint_dir = f->directory, .save_model_secs = 1, .save_summaries_secs = 2,
                          .summary_writer = mine));
     assert_false(hs_supervisor_is_chief(f->sv));
-    assert_null(hs_supervisor_checkpoint_dir(f->sv));
     assert_null(hs_supervisor_save_path(f->sv));
     assert_null(hs_supervisor_summary_writer(f->sv));
     assert_true(hs_supervisor_save_model_secs(f->sv) == 0);
@@ -182,7 +181,6 @@ static void sv_020_an_init_op_with_a_feed(void **state)
     const hs_feed feeds[] = {{"given", hs_tensor_of(HS_FLOAT, HS_SHAPE(3), one_two_three)}, {NULL}};
     add_fill(f);
     supervise(f, OPTIONS(.init_op = "fill", .init_feeds = feeds));
-    assert_ptr_equal(hs_supervisor_init_feeds(f->sv), feeds);
     prepare(f, NULL);
     assert_true(v_is_123(f));
 }
@@ -306,10 +304,10 @@ static void sv_021_a_chief_and_a_worker_share_a_model(void **state)
     options.init_op = NULL;
     hs_supervisor *worker = hs_supervisor_new(hs_graph_backend(f->graph), &options, &f->err);
     assert_non_null(worker);
-    hs_raw_session *second = hs_supervisor_prepare_or_wait_for_session(worker, NULL, &f->err);
+    hs_session *second = hs_supervisor_prepare_or_wait_for_session(worker, NULL, &f->err);
     assert_non_null(second);
     assert_true(number(f, "w") == 1);
-    assert_ok(hs_raw_session_run(second, HS_RUN_ARGS(.names = HS_NAMES("add")), NULL, &f->err), &f->err);
+    assert_ok(hs_supervisor_run(f->sv, second, HS_RUN_ARGS(.names = HS_NAMES("add")), NULL, &f->err), &f->err);
     assert_true(number(f, "w") == 1);
     assert_true(number(f, "v") == 2);
     assert_ok(hs_supervisor_leave(worker, second, HS_OK, NULL, &f->err), &f->err);
@@ -453,7 +451,7 @@ static hs_code one_life(test_env *t, void *user)
         OPTIONS(.checkpoint_dir = user, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER);
     sv = hs_supervisor_new(hs_graph_backend(graph), &options, &err);
     if (sv) {
-        hs_raw_session *session = hs_supervisor_managed_session(sv, NULL, &err);
+        hs_session *session = hs_supervisor_managed_session(sv, NULL, &err);
         if (session)
             hs_supervisor_save(sv, session, &err);
         hs_supervisor_leave(sv, session, err.code, NULL, &err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TESTS_DRIVERS_TF1_SUPERVISED_H
-#define HS_TESTS_DRIVERS_TF1_SUPERVISED_H
+#ifndef HS_TESTS_TF1_SUPERVISED_H
+#define HS_TESTS_TF1_SUPERVISED_H
 
 #include "support/test.h"
 
@@ -12,7 +12,7 @@ typedef struct supervised {
     char *directory;
     hs_graph *graph;
     hs_supervisor *sv;
-    hs_raw_session *session;
+    hs_session *session;
     hs_summary *summary;
     double v, w; /* of ops with their own numbers */
     int runs;
@@ -31,10 +31,13 @@ int supervised_teardown(void **state);
 void supervise(supervised *f, hs_supervisor_options options);
 /* Asserts that creating a supervisor fails with this message. */
 void refuses(supervised *f, hs_supervisor_options options, const char *message);
+/* Waits until a stop is requested. */
+void await_stop(supervised *f);
 /* Prepares a session. `options` may be NULL. */
 void prepare(supervised *f, const hs_supervisor_session_options *options);
 /* Stops, and closes the session. */
 void finish(supervised *f);
+void close_session(supervised *f);
 /* Leaves the session with `code` and the message "mine". */
 hs_code leave(supervised *f, hs_code code);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The services of a supervisor, which run in their own threads. */
-#include "drivers/tf1/supervised.h"
+#include "tf1/supervised.h"
 
 #include "summary/events.h"
 
@@ -24,7 +24,7 @@ static void sv_029_the_standard_services_of_a_model_with_a_step(void **state)
     assert_contains(events, " checkpoint@123 ");
     assert_contains(events, " stop@123");
     prepare(f, NULL);
-    assert_contains(hs_raw_session_restored_from(f->session), "model.ckpt-123");
+    assert_contains(hs_raw_session_restored_from(hs_session_raw(f->session)), "model.ckpt-123");
     finish(f);
 }
 
@@ -123,13 +123,13 @@ static void a_second_save_leaves_the_session_to_others(void **state)
 static hs_code save_within(void *user, hs_error *err)
 {
     supervised *f = user;
-    hs_raw_session_enter(f->session);
+    hs_supervisor_lock(f->sv);
     hs_code code = save(f, err);
-    hs_raw_session_leave(f->session);
+    hs_supervisor_unlock(f->sv);
     return code;
 }
 
-/* Some threads have entered the session before and some have not. No thread waits forever. */
+/* Some threads have locked the supervisor before and some have not. No thread waits forever. */
 static void all_may_save_at_once(void **state)
 {
     supervised *f = *state;
@@ -329,8 +329,7 @@ static void sv_039s_a_failed_join_still_closes_the_writer(void **state)
     assert_null(hs_supervisor_summary_writer(f->sv));
     assert_string_equal(events_text(f->directory), "version graph meta stop@0");
     assert_true(v_is_123(f));
-    assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
-    f->session = NULL;
+    close_session(f);
 }
 
 static void sv_039s_stop_at_the_last_step(void **state)
@@ -374,8 +373,7 @@ static void threads_that_do_not_stop_are_named_or_ignored(void **state)
         atomic_store(&may_end, true);
         hs_thread_wait(thread, 1e9);
         hs_thread_free(thread);
-        assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
-        f->session = NULL;
+        close_session(f);
     }
 }
 
@@ -386,7 +384,7 @@ static hs_code train_500(void *user, hs_error *err)
     supervised *f = user;
     if (++f->runs == 500)
         hs_supervisor_request_stop(f->sv, NULL);
-    return hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, err);
+    return hs_supervisor_run(f->sv, f->session, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, err);
 }
 
 static void sv_050s_a_loop_is_joined_by_the_stop(void **state)
@@ -397,7 +395,7 @@ static void sv_050s_a_loop_is_joined_by_the_stop(void **state)
     prepare(f, NULL);
     hs_thread *thread = hs_supervisor_loop(f->sv, 0, train_500, f, &f->err);
     assert_non_null(thread);
-    hs_supervisor_wait_for_stop(f->sv);
+    await_stop(f);
     assert_ok(hs_supervisor_stop(f->sv, NULL, &f->err), &f->err);
     assert_false(hs_thread_alive(thread));
     hs_thread_free(thread);
@@ -416,7 +414,7 @@ static void sv_050s_an_error_of_a_loop_stops_everything(void **state)
     supervise(f, OPTIONS(0));
     prepare(f, NULL);
     hs_thread_free(hs_supervisor_loop(f->sv, 60, no_luck, NULL, &f->err));
-    hs_supervisor_wait_for_stop(f->sv);
+    await_stop(f);
     assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no luck");
 }
 
@@ -430,39 +428,23 @@ static void invalid_loops_are_refused(void **state)
     assert_int_equal(f->err.code, HS_INVALID_ARGUMENT);
 }
 
-static hs_code fail_body(void *user, hs_coordinator *coordinator, hs_error *err)
-{
-    (void)coordinator;
-    return no_luck(user, err);
-}
-
-static void a_body_that_fails_stops_the_supervisor(void **state)
-{
-    supervised *f = *state;
-    supervise(f, OPTIONS(0));
-    prepare(f, NULL);
-    assert_ok(hs_supervisor_stop_on_error(f->sv, fail_body, NULL, &f->err), &f->err);
-    assert_true(hs_supervisor_should_stop(f->sv));
-    assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no luck");
-}
-
-/* Sharing. */
+/* The lock. */
 
 static hs_code look(void *user, hs_error *err)
 {
     supervised *f = user;
     const hs_run_values *values;
-    hs_raw_session_enter(f->session);
-    hs_code code = hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("global_step", "v")), &values, err);
+    hs_supervisor_lock(f->sv);
+    hs_code code = hs_supervisor_run(f->sv, f->session, HS_RUN_ARGS(.names = HS_NAMES("global_step", "v")), &values, err);
     if (!code && hs_run_values_number(values, 1) != 1)
         code = hs_error_set(err, HS_INTERNAL, "another's values");
     atomic_fetch_add(&looks, 1);
-    hs_raw_session_leave(f->session);
+    hs_supervisor_unlock(f->sv);
     return code;
 }
 
 /* Loops run the session concurrently with its owner. No thread sees the values of another. */
-static void values_stay_while_others_run(void **state)
+static void values_stay_while_the_supervisor_is_locked(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
@@ -477,9 +459,11 @@ static void values_stay_while_others_run(void **state)
     for (int i = 0; i < 1000 || atomic_load(&looks) < 100 || atomic_load(&summaries) < 5; i++) {
         const hs_run_values *values;
         const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train", "global_step"));
-        assert_ok(hs_raw_session_run(f->session, &args, &values, &f->err), &f->err);
+        hs_supervisor_lock(f->sv);
+        assert_ok(hs_supervisor_run(f->sv, f->session, &args, &values, &f->err), &f->err);
         for (int k = 0; k < 10; k++)
             assert_true(hs_run_values_number(values, 1) == i + 1);
+        hs_supervisor_unlock(f->sv);
     }
     assert_ok(leave(f, HS_OK), &f->err);
     assert_contains(events_text(f->directory), "c1=1,c2=2,c3=3@");
@@ -488,7 +472,9 @@ static void values_stay_while_others_run(void **state)
 static hs_code be_seen(void *user, hs_error *err)
 {
     supervised *f = user;
-    hs_raw_session_global_step(f->session, err);
+    hs_supervisor_lock(f->sv);
+    hs_session_global_step(f->session, err);
+    hs_supervisor_unlock(f->sv);
     hs_supervisor_request_stop(f->sv, NULL);
     return err->code;
 }
@@ -506,17 +492,6 @@ static void every_thread_gets_its_turn_in_the_session(void **state)
     finish(f);
 }
 
-static void a_session_with_hooks_is_not_shared(void **state)
-{
-    supervised *f = *state;
-    hs_session *hooked = hs_session_open(hs_graph_backend(f->graph), NULL, &f->err);
-    assert_fails(hs_raw_session_share(hs_session_raw(hooked), &f->err), HS_FAILED_PRECONDITION, &f->err, "with hooks");
-    hs_session_close(hooked, NULL);
-    assert_fails(hs_raw_session_share(NULL, &f->err), HS_FAILED_PRECONDITION, &f->err, "session is NULL or closed");
-    hs_raw_session_enter(NULL);
-    hs_raw_session_leave(NULL);
-}
-
 /* A failing service stops the training, and its error is the session's. */
 static hs_code no_summary(void *self, hs_op *op, hs_error *err)
 {
@@ -530,7 +505,7 @@ static void an_error_of_a_service_is_the_sessions_error(void **state)
     hs_graph_op(f->graph, .name = "bad", .run = no_summary, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     supervise(f, OPTIONS(.checkpoint_dir = f->directory, .summary_op = "bad"));
     prepare(f, NULL);
-    hs_supervisor_wait_for_stop(f->sv);
+    await_stop(f);
     assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "summary is NULL");
 }
 
@@ -542,7 +517,7 @@ static void a_checkpoint_that_cannot_be_written_stops_the_training(void **state)
     prepare(f, SUPERVISED(.no_standard_services = true));
     assert_int_equal(mkdir(test_path(f->directory, "model.ckpt-0.index"), 0700), 0);
     assert_ok(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), &f->err);
-    hs_supervisor_wait_for_stop(f->sv);
+    await_stop(f);
     hs_code code = leave(f, HS_OK);
     assert_int_not_equal(code, HS_OK);
     assert_contains(f->err.message, "thread 'checkpoints'");
@@ -564,7 +539,7 @@ static void an_event_that_is_not_written_ends_the_service(void **state)
     prepare(f, NULL);
     own.fail_file_at = own.file_calls + 1;
     assert_int_not_equal(hs_summary_writer_flush(writer, false, NULL), HS_OK);
-    hs_supervisor_wait_for_stop(f->sv);
+    await_stop(f);
     assert_int_equal(leave(f, HS_OK), HS_RESOURCE_EXHAUSTED);
     assert_contains(f->err.message, "thread 'step counter'");
     assert_contains(f->err.message, "injected");
@@ -579,8 +554,7 @@ static void freeing_a_supervisor_ends_its_services(void **state)
     prepare(f, NULL);
     await_file(f, "checkpoint");
     assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err); /* the service has finished its save */
-    assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
-    f->session = NULL;
+    close_session(f);
     hs_supervisor_free(f->sv);
     f->sv = NULL;
     assert_string_equal(events_text(f->directory), "version graph meta start@1 checkpoint@0 checkpoint@0");
@@ -639,10 +613,8 @@ int main(void)
         supervised_test(sv_050s_a_loop_is_joined_by_the_stop),
         supervised_test(sv_050s_an_error_of_a_loop_stops_everything),
         supervised_test(invalid_loops_are_refused),
-        supervised_test(a_body_that_fails_stops_the_supervisor),
-        supervised_test(values_stay_while_others_run),
+        supervised_test(values_stay_while_the_supervisor_is_locked),
         supervised_test(every_thread_gets_its_turn_in_the_session),
-        supervised_test(a_session_with_hooks_is_not_shared),
         supervised_test(an_error_of_a_service_is_the_sessions_error),
         supervised_test(a_checkpoint_that_cannot_be_written_stops_the_training),
         supervised_test(each_allocation_may_fail),

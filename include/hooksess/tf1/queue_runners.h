@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_TF1_QUEUE_RUNNERS_H
+#define HOOKSESS_TF1_QUEUE_RUNNERS_H
+
+#include <hooksess/queue_runner.h>
+
+/* Starts the queue runners of a graph, for sessions that do not start them themselves, such as those of a session manager.
+ * Link libhooksess_tf1 (hooksess::tf1, hooksess_tf1.pc).
+ *
+ * Threads: the session's thread only. */
+
+HS_BEGIN_DECLS
+
+/* Creates the threads of all runners in the collection HS_QUEUE_RUNNERS (hs_queue_runner_create_threads).
+ *
+ * threads  receives the handles, for hs_threads_free(). NULL: they are freed now. Empty if the session has started its
+ *          runners itself, or if the collection is empty, which logs a warning
+ *
+ * On failure *threads is empty, and the coordinator stops with the error. TensorFlow: start_queue_runners. */
+HS_API hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
+                                      hs_error *err);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+foreach(module IN ITEMS model_ready session_manager)
+  hooksess_test(tf1 ${module} tf1/served.c backends/bare.c)
+endforeach()
+hooksess_test(tf1 queue_runners threads/source.c)
+hooksess_test(tf1 supervisor tf1/supervised.c)
+hooksess_test(tf1 supervisor_session tf1/supervised.c summary/events.c backends/queued.c backends/bare.c)
+hooksess_test(tf1 supervisor_loop tf1/supervised.c)
+hooksess_test(tf1 supervisor_services tf1/supervised.c summary/events.c)
+hooksess_test(tf1 supervisor_stop tf1/supervised.c)
+hooksess_count_waits(tf1 supervisor_stop)
