@@ -10,6 +10,7 @@
 
 #include "backends/graph/graph.h"
 #include "drivers/resume_trial.h"
+#include "hooks/make.h"
 #include "session/session.h"
 
 enum {
@@ -92,7 +93,7 @@ static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *opti
 }
 
 static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *options, const char *directory,
-                                 hs_scaffold *scaffold, const hs_env *env)
+                                 hs_scaffold *scaffold)
 {
     schedule save = checkpoint_schedule(options);
     const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps,
@@ -102,8 +103,7 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
     *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
                                 .trigger = save.trigger ? save.trigger : &intervals, .no_graph_def = options->no_graph_def,
                                 .max_to_keep = options->max_to_keep, .background = options->background,
-                                .overlap = options->overlap, .listeners = options->listeners, .group = options->group,
-                                .env = env);
+                                .overlap = options->overlap, .listeners = options->listeners, .group = options->group);
 }
 
 static size_t make_status_hook(hs_hook *hook, const hs_training_options *options, const hs_env *env)
@@ -134,7 +134,7 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
         if (i < common || i >= standard)
             hooks[i].flags |= HS_HOOK_CHIEF_ONLY;
     if (chief || options->worker_saves_checkpoints)
-        make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
+        make_checkpoint_hook(hooks + n, options, directory, scaffold);
 }
 
 /* Checks. The messages name the options that the program has set, not those of the hooks. */
@@ -284,7 +284,9 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         hs_session_options session = session_options(&options, &standard);
         if (hs_graph_of(backend))
             hs__graph_ensure_step(hs_graph_of(backend));
+        const hs_env *memory = hs__set_hook_memory(env);
         make_hooks(made.hooks, &options, made.directory, made.scaffold, made.trial, env);
+        hs__set_hook_memory(memory);
         session.hooks = made.hooks;
         session.scaffold = made.scaffold;
         session.take_scaffold = !options.scaffold;

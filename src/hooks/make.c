@@ -7,14 +7,14 @@
 
 hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *given)
 {
-    const size_t required_bytes = kind->env_offset + sizeof(const hs_env *);
     hs__hook_base *hook = NULL;
     hs_error error = {0};
-    hs_code code = hs_struct_take(options, kind->options_bytes, given, required_bytes, kind->options_name, &error);
+    hs_code code = hs_struct_take(options, kind->options_bytes, given, kind->required_bytes, kind->options_name, &error);
     if (!code && kind->check)
         code = kind->check(options, &error);
     if (!code)
-        hook = hs__hook_new(*(const hs_env **)((char *)options + kind->env_offset), kind->state_bytes, &error);
+        hook = hs__hook_new(kind->env_offset ? *(const hs_env **)((char *)options + kind->env_offset) : NULL,
+                            kind->state_bytes, &error);
     if (hook && kind->fill(hook, options, &error)) {
         kind->ops->destroy(hook);
         hook = NULL;
@@ -22,11 +22,22 @@ hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *give
     return hook ? (hs_hook){.ops = kind->ops, .self = hook, .flags = hook->flags} : hs_hook_broken(kind->ops->name, &error);
 }
 
+static _Thread_local const hs_env *memory; /* NULL: malloc */
+
+const hs_env *hs__set_hook_memory(const hs_env *env)
+{
+    const hs_env *earlier = memory;
+    memory = env;
+    return earlier;
+}
+
 void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err)
 {
     hs_env env;
     if (hs__env_copy(&env, given, err))
         return NULL;
+    if (!given && memory)
+        env.allocator = memory->allocator;
     hs__hook_base *made = hs__alloc(&env, 1, bytes);
     if (made)
         made->env = env;

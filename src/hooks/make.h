@@ -7,7 +7,10 @@
 #include <stddef.h>
 
 /* Helpers for constructors of built-in hooks. A constructor cannot fail: if the options are invalid or memory is exhausted,
- * it returns a hook whose begin reports the error. */
+ * it returns a hook whose begin reports the error.
+ *
+ * A hook copies its options before it has a session. This memory is malloc's, or that of hs__set_hook_memory. Clock, log
+ * and files are the session's (hs_backend_env). */
 
 /* The state of each built-in hook begins with this. */
 typedef struct hs__hook_base {
@@ -19,7 +22,8 @@ typedef struct hs__hook_kind {
     const hs_hook_ops *ops;
     size_t state_bytes;
     const char *options_name;
-    size_t options_bytes, env_offset; /* the options' fields up to `env` are required */
+    size_t options_bytes, required_bytes;
+    size_t env_offset; /* of the option `env`. 0: the options have none */
     /* Refuses invalid options. NULL: all options are valid */
     hs_code (*check)(const void *options, hs_error *err);
     /* Fills the zeroed state. After a failure, ops->destroy is called */
@@ -29,7 +33,14 @@ typedef struct hs__hook_kind {
 /* Makes a hook with a state of type `state` from the caller's options. */
 #define HS__HOOK_MAKE(ops, state, options_type, check, fill, given)                                                        \
     hs__hook_make(&(const hs__hook_kind){(ops), sizeof(state), #options_type, sizeof(options_type),                        \
+                                         offsetof(options_type, env) + sizeof(const hs_env *),                             \
                                          offsetof(options_type, env), (check), (fill)},                                    \
+                  &(options_type){0}, (given))
+/* The same for options without `env`, which must have the fields up to `last`. */
+#define HS__HOOK_MAKE_TO(ops, state, options_type, last, check, fill, given)                                               \
+    hs__hook_make(&(const hs__hook_kind){(ops), sizeof(state), #options_type, sizeof(options_type),                        \
+                                         offsetof(options_type, last) + sizeof(((options_type *)0)->last), 0, (check),     \
+                                         (fill)},                                                                          \
                   &(options_type){0}, (given))
 
 /* options  receives a copy of `given`, complete */
@@ -37,6 +48,10 @@ hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *give
 
 /* Allocates a state of `bytes` bytes, zeroed except for `env`. NULL with an error. `given` may be NULL. */
 void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err);
+
+/* Sets the environment whose memory the hooks get that this thread makes from now on. NULL: malloc. Borrowed. Returns the
+ * earlier one. A training session makes its hooks with the memory of its backend; tests let it fail. */
+const hs_env *hs__set_hook_memory(const hs_env *env);
 /* Frees the state. It is the destroy of a hook that owns no other memory. */
 void hs__hook_free(void *self);
 

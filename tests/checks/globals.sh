@@ -18,6 +18,7 @@ signals.c.o:n_running
 signals.c.o:owner_pid
 signals.c.o:previous
 signals.c.o:replaced_by
+make.c.o:memory           what the hooks that a thread makes get their memory from
 raw_session.c.o:opened            how many sessions were opened
 writer.c.o:shared          the event files that are shared
 writer.c.o:shared_lock

@@ -49,8 +49,7 @@ static void train(test_env *t, const char *directory)
         hs_metrics_file(.path = test_path(directory, "rows.jsonl"), .tensors = HS_NAMES("loss"), .every_n_steps = 1,
                         .env = env),
         hs_progress(.descriptor = progress, .tensors = HS_NAMES("loss"), .every_n_steps = 1, .env = env),
-        hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 2, .spike_zscore = 2.5, .policy = HS_GUARD_WARN,
-                        .env = env),
+        hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 2, .spike_zscore = 2.5, .policy = HS_GUARD_WARN),
         hs_evaluation(.evaluate = evaluate, .every_n_steps = 2, .env = env),
         hs_early_stopping(.metric = "eval/accuracy", .patience = 1, .restore_best = true, .env = env),
     };

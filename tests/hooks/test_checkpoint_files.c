@@ -293,7 +293,7 @@ static hs_code train_and_save(test_env *t, void *user)
     test_tolerate(t, "; a power failure may lose '");
     test_tolerate_harmless(t); /* the search for old temporary files */
     test_remove_directory(strdup(f->directory));
-    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .every_n_steps = 1, .env = &t->env);
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .every_n_steps = 1);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_dir = f->directory);
     model_set(&m, 0);
     model_build(&m, &t->env);

@@ -50,7 +50,7 @@ static hs_code try_begin(program *p, stage *s, size_t n_knobs, const char *summa
     model_set(&p->m, 0);
     model_build(&p->m, &s->t.env);
     hs_hook hooks[] = {make_hook(p, n_knobs, summary_dir),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .env = &s->t.env),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1),
                        {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
     p->m.session = hs_session_open(hs_graph_backend(p->m.graph), &options, &p->m.err);

@@ -111,7 +111,7 @@ static hs_code make_one(test_env *t, void *user)
         hs_profiler(.trace_dir = s->directory, .trigger = trigger, .env = &t->env),
         hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = s->directory, .trigger = trigger, .env = &t->env),
         hs_scalars(.tensors = names, .summary_dir = s->directory, .trigger = trigger, .env = &t->env),
-        hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = trigger, .env = &t->env),
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = trigger),
         {.ops = NULL},
     };
     hs_error err = {0};

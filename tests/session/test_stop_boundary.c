@@ -22,7 +22,7 @@ static place *loops(own *o)
 
 static hs_hook saver(own *o)
 {
-    return hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 100, .env = &o->t.env);
+    return hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 100);
 }
 
 static void open_loops(own *o, hs_hook hook)

@@ -5,6 +5,8 @@
 #endif
 #include "support/test.h"
 
+#include "hooks/make.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -345,6 +347,15 @@ static bool is_tolerated(const test_env *t, const test_env *undisturbed, const c
            n_lines(t->log) == n_lines(undisturbed->log);
 }
 
+/* The hooks of the scenario get their memory from the environment. */
+static hs_code play(test_scenario scenario, test_env *t, void *user)
+{
+    hs__set_hook_memory(&t->env);
+    hs_code code = scenario(t, user);
+    hs__set_hook_memory(NULL);
+    return code;
+}
+
 /* Runs the scenario with the failures in t->fail_... Returns false if it made fewer calls than that. */
 static bool try_one(test_scenario scenario, void *user, test_env *t, const test_env *undisturbed)
 {
@@ -352,7 +363,7 @@ static bool try_one(test_scenario scenario, void *user, test_env *t, const test_
     size_t n = t->fail_alloc_at + t->fail_file_at;
     const char *what = is_file ? "file call" : "allocation", *failure = is_file ? INJECTED : "no memory";
     hs_code expected = is_file ? hs_code_from_errno(t->fail_file_errno) : HS_RESOURCE_EXHAUSTED;
-    hs_code code = scenario(t, user);
+    hs_code code = play(scenario, t, user);
     bool failed = (is_file ? t->file_calls : t->allocations) >= n;
     if (code && (code != expected || !failed))
         fail_msg("with %s %zu failing: %s\n%s", what, n, hs_code_name(code), t->log);
@@ -367,7 +378,7 @@ void test_each_allocation(test_scenario scenario, void *user)
 {
     static test_env t, undisturbed; /* large */
     test_env_init(&undisturbed);
-    assert_int_equal(scenario(&undisturbed, user), HS_OK);
+    assert_int_equal(play(scenario, &undisturbed, user), HS_OK);
     size_t n = 0;
     do {
         test_env_init(&t);
@@ -380,7 +391,7 @@ void test_each_file_call(test_scenario scenario, void (*after)(void *user), int 
 {
     static test_env t, undisturbed;
     test_env_init(&undisturbed);
-    assert_int_equal(scenario(&undisturbed, user), HS_OK);
+    assert_int_equal(play(scenario, &undisturbed, user), HS_OK);
     size_t n = 0;
     bool failed;
     do {
