@@ -30,15 +30,13 @@ typedef struct hs_checkpoint_manager_options {
     /* Variables, and checkpoints to keep. If max_to_keep is HS_NEVER, the state file lists all checkpoints, so that a later
      * manager with a limit deletes the old ones. NULL: the defaults. Copied */
     const hs_saver_options *saver;
-    int64_t every_n_steps; /* steps between saves. 0: each call of hs_checkpoint_manager_save saves. HS_NEVER: none does,
-                            * only hs_checkpoint_manager_save_now */
-    const int64_t *step;   /* the step counter. Borrowed. NULL: the session's global step */
-    int64_t last_step;     /* with has_last_step: the step from which every_n_steps counts first */
+    int64_t every_n_steps;    /* steps between saves. 0: each call of hs_checkpoint_manager_save saves. HS_NEVER: none does,
+                               * only hs_checkpoint_manager_save_now */
+    const int64_t *step;      /* the step counter. Borrowed. NULL: the session's global step */
+    const int64_t *last_step; /* the step from which every_n_steps counts first. Copied. NULL: the first call saves */
     /* Initializes the model if nothing is restored. The session's init op has run before. NULL: none */
     hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
     void *user; /* for init_fn */
-    bool has_last_step;
-    unsigned char reserved[7];
 } hs_checkpoint_manager_options;
 #define HS_CHECKPOINT_MANAGER_OPTIONS(...) HS_OPTIONS(hs_checkpoint_manager_options, __VA_ARGS__)
 

@@ -43,7 +43,6 @@ typedef struct hs_evaluate_once_options {
     const hs_hook *hooks;                      /* HS_HOOKS(...); freed by the call */
     hs_scaffold *scaffold;                     /* NULL: the default */
     const hs_restore_options *restore_options; /* NULL: restores everything */
-    hs_summary_writer *summary_writer;         /* instead of summary_dir. Borrowed, flushed after each evaluation */
 } hs_evaluate_once_options;
 #define HS_EVALUATE_ONCE_OPTIONS(...) HS_OPTIONS(hs_evaluate_once_options, __VA_ARGS__)
 

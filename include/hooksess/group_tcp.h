@@ -90,10 +90,6 @@ typedef struct hs_group_tcp_options {
     /* Time from a failure until the process is ended, see above; on other ranks than 0, one second more. 0: 10. HS_NEVER:
      * it is never ended */
     double failure_grace_secs;
-    /* Called on a thread of the group instead of _exit(), after the function for set_abandon. `err` names the failed rank.
-     * It may end the process. It must not free the group */
-    void (*on_rank_failure)(void *user, const hs_error *err);
-    void *on_rank_failure_user;
     const hs_env *env; /* memory and log; the clock and the files are always the system's */
 } hs_group_tcp_options;
 

@@ -76,8 +76,7 @@ typedef struct hs_hparams_config_options {
     size_t size;
     const hs_hparam_info *hparams;    /* HS_HPARAM_INFOS(...). NULL: none */
     const hs_hparams_metric *metrics; /* HS_HPARAMS_METRICS(...). NULL: none */
-    const char *name, *description, *user;
-    double created_secs; /* since 1970. 0: now */
+    double created_secs;              /* since 1970. 0: now */
 } hs_hparams_config_options;
 #define HS_HPARAMS_CONFIG_OPTIONS(...) HS_OPTIONS(hs_hparams_config_options, __VA_ARGS__)
 
@@ -87,8 +86,7 @@ typedef struct hs_hparams_start_options {
     size_t size;
     const hs_hparam *hparams; /* HS_HPARAMS(...), each name once. NULL: none */
     const char *group_name;   /* runs of a group are shown as one. NULL: a group for this run */
-    const char *model_uri, *monitor_url;
-    double start_secs; /* since 1970. 0: now */
+    double start_secs;        /* since 1970. 0: now */
 } hs_hparams_start_options;
 #define HS_HPARAMS_START_OPTIONS(...) HS_OPTIONS(hs_hparams_start_options, __VA_ARGS__)
 

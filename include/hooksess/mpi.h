@@ -49,14 +49,9 @@ typedef struct hs_mpi_options {
     /* Limit of one collective call; detector_secs longer if it is not known which rank is missing. Must exceed the time in
      * which one rank saves or evaluates, while the others wait. 0: 600. HS_NEVER: none */
     double collective_secs;
-    double detector_secs;      /* a rank that sends no heartbeat for this time has failed. 0: 10 */
+    double detector_secs;      /* a rank that sends no heartbeat for this time has failed. 0: 10. HS_NEVER: no detector */
     double failure_grace_secs; /* time from a failure until the process is ended, see above. 0: 10. HS_NEVER: it never is */
-    /* Called on a thread of the group instead of _exit(). `err` names the failed rank. It may end the process */
-    void (*on_rank_failure)(void *user, const hs_error *err);
-    void *on_rank_failure_user;
-    bool no_detector; /* start no failure detector */
-    bool reserved[7];
-    const hs_env *env; /* memory, clock and log */
+    const hs_env *env;         /* memory, clock and log */
 } hs_mpi_options;
 #define HS_MPI_OPTIONS(...) HS_OPTIONS(hs_mpi_options, __VA_ARGS__)
 

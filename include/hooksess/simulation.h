@@ -59,14 +59,15 @@ typedef int (*hs_rank_main_fn)(void *user, const hs_group *group);
 typedef struct hs_simulation_options {
     size_t size;
     int32_t rank_count; /* (required) */
-    bool no_detector;   /* the engine has neither report_exit nor query_failed_rank */
-    bool reserved[3];
+    int32_t reserved;
     uint64_t seed;
     hs_rank_main_fn main; /* (required) */
     void *user;
-    double detector_secs; /* time until the detector reports a frozen rank. 0: 10 */
-    int64_t stack_bytes;  /* of the thread of each rank. 0: 1 MiB */
-    const hs_env *env;    /* memory, and the base of the environments of the ranks */
+    /* Time until the detector reports a frozen rank. 0: 10. HS_NEVER: the engine has neither report_exit nor
+     * query_failed_rank */
+    double detector_secs;
+    int64_t stack_bytes; /* of the thread of each rank. 0: 1 MiB */
+    const hs_env *env;   /* memory, and the base of the environments of the ranks */
 } hs_simulation_options;
 
 #define HS_SIMULATION_OPTIONS(...) HS_OPTIONS(hs_simulation_options, __VA_ARGS__)

@@ -49,7 +49,7 @@ static hs_code name_files(hs_checkpoint_manager *manager, const hs_checkpoint_ma
 hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_options *given, hs_error *err)
 {
     hs_checkpoint_manager_options options = HS_INIT(hs_checkpoint_manager_options);
-    if ((given && HS_STRUCT_TAKE(hs_checkpoint_manager_options, reserved, &options, given, err)) ||
+    if ((given && HS_STRUCT_TAKE(hs_checkpoint_manager_options, user, &options, given, err)) ||
         check_options(&options, err))
         return NULL;
     hs_saver *saver = hs_saver_new(options.saver, err);
@@ -66,8 +66,8 @@ hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_opt
         .every_n_steps = options.every_n_steps == HS_NEVER ? 0 : options.every_n_steps,
         .only_now = options.every_n_steps == HS_NEVER,
         .step = options.step,
-        .last_step = options.last_step,
-        .has_last_step = options.has_last_step && options.every_n_steps > 0,
+        .last_step = options.last_step ? *options.last_step : 0,
+        .has_last_step = options.last_step && options.every_n_steps > 0,
         .init_fn = options.init_fn,
         .user = options.user,
     };

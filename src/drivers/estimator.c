@@ -7,6 +7,7 @@
 #include <hooksess/hooks/stop_at_step.h>
 
 #include "drivers/evaluation_loop.h"
+#include "hooks/make.h"
 #include "session/session.h"
 
 #include <string.h>
@@ -151,17 +152,18 @@ hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_
 
 static void add_own_hooks(built_graph *built, const hs_estimator_train_options *options)
 {
-    const hs_env *env = &built->estimator->env;
+    const hs_env *memory = hs__set_hook_memory(&built->estimator->env);
     const char *loss = built->spec.loss;
     int64_t every =
         built->estimator->options.log_step_count_steps ? built->estimator->options.log_step_count_steps : LOG_STEPS;
     hs_hook *next = built->hooks + hs__hooks_count(built->hooks);
     if (options->steps || options->max_steps)
-        *next++ = hs_stop_at_step(.num_steps = options->steps, .last_step = options->max_steps, .env = env);
+        *next++ = hs_stop_at_step(.num_steps = options->steps, .last_step = options->max_steps);
     if (loss)
-        *next++ = hs_nan_tensor(.tensor = loss, .env = env);
+        *next++ = hs_nan_tensor(.tensor = loss);
     if (loss && every > 0)
-        *next++ = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_steps = every, .env = env);
+        *next++ = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_steps = every);
+    hs__set_hook_memory(memory);
 }
 
 static hs_code check_train(const built_graph *built, const hs_estimator_train_options *options, hs_error *err)

@@ -167,11 +167,10 @@ static hs_code fetch_metrics(hs_evaluation_result *metrics, hs_session *session,
     return code;
 }
 
-/* Writes the result as events, if the options request them, and as a line of the log. */
+/* Writes the result as a line of the log, and as events: to `writer`, or to the summary_dir. */
 static hs_code publish(const hs_evaluation_result *metrics, hs_session *session, const hs_evaluate_once_options *options,
-                       hs_error *err)
+                       hs_summary_writer *writer, hs_error *err)
 {
-    hs_summary_writer *writer = options->summary_writer;
     const char *name;
     char line[LINE] = "";
     size_t used = 0;
@@ -194,12 +193,13 @@ static hs_code publish(const hs_evaluation_result *metrics, hs_session *session,
 }
 
 /* Evaluates once. Does not free the hooks. */
-static hs_evaluation_result *run_evaluation(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err)
+static hs_evaluation_result *run_evaluation(hs_backend backend, const hs_evaluate_once_options *options,
+                                            hs_summary_writer *writer, hs_error *err)
 {
     hs_evaluation_result *metrics = new_metrics(hs_backend_env(backend), options, err);
     hs_session *session = metrics ? hs__open_restored(backend, options, &metrics->checkpoint, err) : NULL;
     if (session && (run_batches(metrics, session, options, err) || fetch_metrics(metrics, session, err) ||
-                    publish(metrics, session, options, err)))
+                    publish(metrics, session, options, writer, err)))
         hs_session_fail(session, err);
     if (hs_session_close(session, err).reason != HS_REASON_FAILED)
         return metrics;
@@ -219,15 +219,13 @@ hs_code hs__deliver_metrics(hs_evaluation_result *metrics, hs_evaluation_done_fn
 /* Validates and copies the options. `options` is unchanged if they cannot be read. */
 static hs_code copy_once_options(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err)
 {
-    if (HS_STRUCT_TAKE(hs_evaluate_once_options, summary_writer, options, given, err))
+    if (HS_STRUCT_TAKE(hs_evaluate_once_options, restore_options, options, given, err))
         return HS_INVALID_ARGUMENT;
     const char *wrong = NULL;
     if (!options->checkpoint_prefix == !options->checkpoint_dir)
         wrong = "give exactly one of checkpoint_prefix and checkpoint_dir";
     else if (!options->eval_op && !hs__names_count(options->means) && !hs__names_count(options->metrics))
         wrong = "none of eval_op, means and metrics is given; give at least one";
-    else if (options->summary_dir && options->summary_writer)
-        wrong = "give at most one of summary_dir and summary_writer";
     else if (options->steps < HS_NEVER)
         wrong = "steps must be at least 0, or HS_NEVER for no limit";
     return wrong ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluate_once: %s", wrong) : HS_OK;
@@ -239,7 +237,7 @@ hs_evaluation_result *hs_evaluate_once(hs_backend backend, const hs_evaluate_onc
     hs_error error = {0};
     hs_evaluation_result *metrics = NULL;
     if (!copy_once_options(&options, given, &error))
-        metrics = run_evaluation(backend, &options, &error);
+        metrics = run_evaluation(backend, &options, NULL, &error);
     hs_hooks_free(options.hooks);
     hs__error_copy(err, &error);
     return metrics;
@@ -263,7 +261,7 @@ static hs_code evaluate_next(loop *l, char *found, hs_error *err)
 {
     l->once.checkpoint_prefix = found;
     l->due_ns = hs_env_monotonic_ns(l->env) + (int64_t)(l->options.min_wait_secs * 1e9);
-    hs_evaluation_result *metrics = run_evaluation(l->backend, &l->once, err);
+    hs_evaluation_result *metrics = run_evaluation(l->backend, &l->once, l->writer, err);
     if (!metrics && (err->code == HS_NOT_FOUND || err->code == HS_DATA_LOSS) && log_if_deleted(l->env, found)) {
         hs__free(l->env, found);
         return HS_OK;
@@ -309,7 +307,7 @@ static hs_code copy_loop_options(loop *l, const hs_evaluation_loop_options *give
     if (!l->once.summary_dir)
         return HS_OK;
     const hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = l->env);
-    l->once.summary_writer = l->writer = hs_summary_writer_open(l->once.summary_dir, &options, err);
+    l->writer = hs_summary_writer_open(l->once.summary_dir, &options, err);
     l->once.summary_dir = NULL;
     return l->writer ? HS_OK : err->code;
 }

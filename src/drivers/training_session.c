@@ -72,8 +72,7 @@ static bool has_scalars(const hs_training_options *options)
 }
 
 /* Makes the hooks for steps per second, summaries and scalars. Returns their number. */
-static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold,
-                                 const hs_env *env)
+static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold)
 {
     schedule summaries = summary_schedule(options);
     const char *directory = summary_dir_of(options);
@@ -82,13 +81,13 @@ static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *opti
     if (!directory || !*directory)
         return 0;
     if (count > 0)
-        hooks[n++] = hs_step_counter(.every_n_steps = count, .summary_dir = directory, .env = env);
+        hooks[n++] = hs_step_counter(.every_n_steps = count, .summary_dir = directory);
     if (!summaries.off)
         hooks[n++] = hs_summary_saver(.scaffold = scaffold, .summary_dir = directory, .every_n_secs = summaries.secs,
-                                      .every_n_steps = summaries.steps, .trigger = summaries.trigger, .env = env);
+                                      .every_n_steps = summaries.steps, .trigger = summaries.trigger);
     if (!summaries.off && has_scalars(options))
         hooks[n++] = hs_scalars(.tensors = options->scalars, .every_n_steps = summaries.steps,
-                                .every_n_secs = summaries.secs, .trigger = summaries.trigger, .env = env);
+                                .every_n_secs = summaries.secs, .trigger = summaries.trigger);
     return n;
 }
 
@@ -105,21 +104,21 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
                                 .overlap = options->overlap, .listeners = options->listeners, .group = options->group);
 }
 
-static size_t make_status_hook(hs_hook *hook, const hs_training_options *options, const hs_env *env)
+static size_t make_status_hook(hs_hook *hook, const hs_training_options *options)
 {
     if (options->is_worker || !options->checkpoint_dir || !*options->checkpoint_dir)
         return 0;
-    *hook = hs_run_status(.status_dir = options->checkpoint_dir, .env = env);
+    *hook = hs_run_status(.status_dir = options->checkpoint_dir);
     return 1;
 }
 
 /* Makes the hooks in their order. The array is zeroed and has room for all of them and the terminator. This process saves
  * to `directory`. */
 static void make_hooks(hs_hook *hooks, const hs_training_options *options, const char *directory, hs_scaffold *scaffold,
-                       hs__trial *trial, const hs_env *env)
+                       hs__trial *trial)
 {
     bool chief = !options->is_worker;
-    size_t n = make_status_hook(hooks, options, env); /* the first in the list is closed last */
+    size_t n = make_status_hook(hooks, options); /* the first in the list is closed last */
     if (chief)
         n += add_all(hooks + n, options->chief_only_hooks);
     const size_t common = n;
@@ -128,7 +127,7 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
     if (trial)
         hooks[n++] = hs__trial_hook(trial);
     if (chief || options->worker_saves_summaries)
-        n += make_summary_hooks(hooks + n, options, scaffold, env);
+        n += make_summary_hooks(hooks + n, options, scaffold);
     for (size_t i = 0; options->group && hooks[i].ops; i++)
         if (i < common || i >= standard)
             hooks[i].flags |= HS_HOOK_CHIEF_ONLY;
@@ -279,7 +278,7 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         if (hs_graph_of(backend))
             hs__graph_ensure_step(hs_graph_of(backend));
         const hs_env *memory = hs__set_hook_memory(env);
-        make_hooks(made.hooks, &options, made.directory, made.scaffold, made.trial, env);
+        make_hooks(made.hooks, &options, made.directory, made.scaffold, made.trial);
         hs__set_hook_memory(memory);
         session.hooks = made.hooks;
         session.scaffold = made.scaffold;

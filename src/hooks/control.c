@@ -314,14 +314,14 @@ typedef struct {
 } change;
 
 static const char SPACES[] = " \t\r";
-static const double LONGEST_POLL = 1e9;
+static const int64_t POLL_NS = 1000000000; /* between reads of the file */
 
 typedef struct {
     hs__hook_base base;
     knob_list knobs;
     char *path, *tmp, *summary_dir; /* the file is renamed to `tmp` before it is read */
     const char *refused; /* why the file was not read in the last poll, which is logged once. NULL: it was read */
-    int64_t poll_ns, polled_ns;
+    int64_t polled_ns;
     bool has_polled;
     hs_summary_writer *writer;
     const hs_env *session_env;
@@ -543,7 +543,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     control *hook = self;
     int64_t now_ns = hs_run_context_now(run);
     (void)values, (void)err;
-    if (hook->rank || (hook->has_polled && now_ns - hook->polled_ns < hook->poll_ns))
+    if (hook->rank || (hook->has_polled && now_ns - hook->polled_ns < POLL_NS))
         return HS_OK;
     hook->has_polled = true;
     hook->polled_ns = now_ns;
@@ -628,8 +628,6 @@ static hs_code check(const void *given, hs_error *err)
     const hs_control_options *options = given;
     if (!options->path || !*options->path)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "path is missing; name the file that orders are written to");
-    if (!(options->poll_secs >= 0))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "poll_secs is %g; it must be at least 0", options->poll_secs);
     return check_knobs(options->knobs, err);
 }
 
@@ -652,8 +650,6 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     const hs_control_options *options = given;
     static const char ending[] = ".taken";
     hook->base.flags = HS_HOOK_ALL_RANKS;
-    double poll = options->poll_secs > 0 ? options->poll_secs : 1;
-    hook->poll_ns = (int64_t)((poll < LONGEST_POLL ? poll : LONGEST_POLL) * 1e9);
     size_t length = strlen(options->path);
     if (!(hook->path = hs__hook_text(hook, options->path, err)) ||
         (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err))))
@@ -667,5 +663,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_control_hook(const hs_control_options *given)
 {
-    return HS__HOOK_MAKE(&ops, control, hs_control_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, control, hs_control_options, summary_dir, check, fill, given);
 }

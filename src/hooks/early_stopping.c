@@ -377,5 +377,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_early_stopping_hook(const hs_early_stopping_options *given)
 {
-    return HS__HOOK_MAKE(&ops, early_stopping, hs_early_stopping_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, early_stopping, hs_early_stopping_options, reserved, check, fill, given);
 }

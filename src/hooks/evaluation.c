@@ -23,7 +23,7 @@ typedef struct {
     char *tags; /* "NAME/METRIC" of each metric, zero-terminated, in one block */
     double *values;
     int64_t n_batches;
-    hs_summary_writer *given_writer, *writer;
+    hs_summary_writer *writer; /* NULL: no summary_dir, or not rank 0 */
     hs_evaluate_fn evaluate;
     void *user;
     hs_hook averages;           /* its averages are evaluated. ops NULL: the variables themselves */
@@ -227,8 +227,7 @@ static hs_code begin_schedule(evaluation *hook, hs_run_context *run, int64_t ste
     hs_timer_begin(hook->timing.timer, run, step);
     if (hs__session_rank(hs_run_context_session(run)))
         return HS_OK;
-    return hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer,
-                                       err);
+    return hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, NULL, &hook->writer, err);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
@@ -307,15 +306,11 @@ static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
     if (metrics == (options->evaluate != NULL))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s of metrics and evaluate is given; give exactly one of the two",
                             metrics ? "each" : "none");
-    if (options->evaluate && (options->reset_ops || options->eval_op || options->summary_dir || options->summary_writer))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "evaluate excludes reset_ops, eval_op, summary_dir and summary_writer");
+    if (options->evaluate && (options->reset_ops || options->eval_op || options->summary_dir))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "evaluate excludes reset_ops, eval_op and summary_dir");
     if (options->n_batches < HS_NEVER || (options->n_batches && !options->eval_op))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "n_batches is %lld%s", (long long)options->n_batches,
                             options->eval_op ? "" : ", but eval_op is missing");
-    if (options->summary_dir && options->summary_writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "both summary_dir and summary_writer are given; give at most one of the two");
     return HS_OK;
 }
 
@@ -361,7 +356,6 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         return code;
     hook->at_end = options->at_end;
     hook->n_batches = options->n_batches;
-    hook->given_writer = options->summary_writer;
     hook->evaluate = options->evaluate;
     hook->user = options->user;
     if (options->moving_average)
@@ -377,5 +371,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_evaluation_hook(const hs_evaluation_options *given)
 {
-    return HS__HOOK_MAKE(&ops, evaluation, hs_evaluation_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, evaluation, hs_evaluation_options, moving_average, check, fill, given);
 }

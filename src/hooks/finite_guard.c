@@ -823,5 +823,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
 {
-    return HS__HOOK_MAKE_TO(&ops, finite_guard, hs_finite_guard_options, max_skips, check, fill, given);
+    return HS__HOOK_MAKE(&ops, finite_guard, hs_finite_guard_options, max_skips, check, fill, given);
 }

@@ -5,12 +5,11 @@
 #include "hooks/make.h"
 
 static const int64_t LOG_EVERY_NS = INT64_C(60000000000);
-static const int64_t DEFAULT_POLL_NS = 500000000;
-static const int64_t LONGEST_SLEEP_NS = 1000000000;
+static const int64_t POLL_NS = 500000000; /* between reads of the step, as in TensorFlow */
 
 typedef struct {
     hs__hook_base base;
-    int64_t wait_until_step, poll_ns;
+    int64_t wait_until_step;
     bool released;
 } global_step_waiter;
 
@@ -18,14 +17,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     ((global_step_waiter *)self)->released = false;
     return hs_backend_check_global_step(backend, err);
-}
-
-/* Sleeps until the next poll, or until a stop is requested. */
-static void sleep_between(const global_step_waiter *hook, const hs_raw_session *session, const hs_env *env)
-{
-    for (int64_t remaining_ns = hook->poll_ns; remaining_ns > 0 && !hs_raw_session_stop_requested(session);
-         remaining_ns -= LONGEST_SLEEP_NS)
-        hs_env_sleep_ns(env, remaining_ns < LONGEST_SLEEP_NS ? remaining_ns : LONGEST_SLEEP_NS);
 }
 
 static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, hs_error *err)
@@ -45,7 +36,7 @@ static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, 
                    (long long)step);
             logged_ns = now_ns;
         }
-        sleep_between(hook, session, env);
+        hs_env_sleep_ns(env, POLL_NS);
     }
     return HS_OK;
 }
@@ -68,9 +59,6 @@ static hs_code check(const void *given, hs_error *err)
     if (options->wait_until_step < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "wait_until_step is %lld; it must be at least 0",
                             (long long)options->wait_until_step);
-    if (!(options->poll_secs >= 0 && options->poll_secs <= 1e9))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "poll_secs is %g; it must be at least 0 and at most 1e9",
-                            options->poll_secs);
     return HS_OK;
 }
 
@@ -80,11 +68,10 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     const hs_global_step_waiter_options *options = given;
     (void)err;
     hook->wait_until_step = options->wait_until_step;
-    hook->poll_ns = options->poll_secs > 0 ? (int64_t)(options->poll_secs * 1e9) : DEFAULT_POLL_NS;
     return HS_OK;
 }
 
 hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *given)
 {
-    return HS__HOOK_MAKE(&ops, global_step_waiter, hs_global_step_waiter_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, global_step_waiter, hs_global_step_waiter_options, wait_until_step, check, fill, given);
 }

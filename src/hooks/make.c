@@ -13,8 +13,7 @@ hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *give
     if (!code && kind->check)
         code = kind->check(options, &error);
     if (!code)
-        hook = hs__hook_new(kind->env_offset ? *(const hs_env **)((char *)options + kind->env_offset) : NULL,
-                            kind->state_bytes, &error);
+        hook = hs__hook_new(kind->state_bytes, &error);
     if (hook && kind->fill(hook, options, &error)) {
         kind->ops->destroy(hook);
         hook = NULL;
@@ -31,12 +30,10 @@ const hs_env *hs__set_hook_memory(const hs_env *env)
     return earlier;
 }
 
-void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err)
+void *hs__hook_new(size_t bytes, hs_error *err)
 {
-    hs_env env;
-    if (hs__env_copy(&env, given, err))
-        return NULL;
-    if (!given && memory)
+    hs_env env = *hs_env_default();
+    if (memory)
         env.allocator = memory->allocator;
     hs__hook_base *made = hs__alloc(&env, 1, bytes);
     if (made)

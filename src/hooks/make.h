@@ -14,7 +14,7 @@
 
 /* The state of each built-in hook begins with this. */
 typedef struct hs__hook_base {
-    hs_env env;     /* of the hook's memory; complete */
+    hs_env env;     /* only for the hook's memory: its clock, log and files are the system's */
     uint32_t flags; /* of the hs_hook; set by `fill` */
 } hs__hook_base;
 
@@ -23,31 +23,24 @@ typedef struct hs__hook_kind {
     size_t state_bytes;
     const char *options_name;
     size_t options_bytes, required_bytes;
-    size_t env_offset; /* of the option `env`. 0: the options have none */
     /* Refuses invalid options. NULL: all options are valid */
     hs_code (*check)(const void *options, hs_error *err);
     /* Fills the zeroed state. After a failure, ops->destroy is called */
     hs_code (*fill)(void *self, const void *options, hs_error *err);
 } hs__hook_kind;
 
-/* Makes a hook with a state of type `state` from the caller's options. */
-#define HS__HOOK_MAKE(ops, state, options_type, check, fill, given)                                                        \
+/* Makes a hook with a state of type `state` from the caller's options, which must have the fields up to `last`. */
+#define HS__HOOK_MAKE(ops, state, options_type, last, check, fill, given)                                                  \
     hs__hook_make(&(const hs__hook_kind){(ops), sizeof(state), #options_type, sizeof(options_type),                        \
-                                         offsetof(options_type, env) + sizeof(const hs_env *),                             \
-                                         offsetof(options_type, env), (check), (fill)},                                    \
-                  &(options_type){0}, (given))
-/* The same for options without `env`, which must have the fields up to `last`. */
-#define HS__HOOK_MAKE_TO(ops, state, options_type, last, check, fill, given)                                               \
-    hs__hook_make(&(const hs__hook_kind){(ops), sizeof(state), #options_type, sizeof(options_type),                        \
-                                         offsetof(options_type, last) + sizeof(((options_type *)0)->last), 0, (check),     \
+                                         offsetof(options_type, last) + sizeof(((options_type *)0)->last), (check),        \
                                          (fill)},                                                                          \
                   &(options_type){0}, (given))
 
 /* options  receives a copy of `given`, complete */
 hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *given);
 
-/* Allocates a state of `bytes` bytes, zeroed except for `env`. NULL with an error. `given` may be NULL. */
-void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err);
+/* Allocates a state of `bytes` bytes, zeroed except for `env`. NULL with an error. */
+void *hs__hook_new(size_t bytes, hs_error *err);
 
 /* Sets the environment whose memory the hooks get that this thread makes from now on. NULL: malloc. Borrowed. Returns the
  * earlier one. A training session makes its hooks with the memory of its backend; tests let it fail. */

@@ -445,7 +445,7 @@ static hs_code fill(void *self, const void *options, hs_error *err)
 
 hs_hook hs_moving_average_hook(const hs_moving_average_options *given)
 {
-    return HS__HOOK_MAKE(&ops, moving_average, hs_moving_average_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, moving_average, hs_moving_average_options, reserved, check, fill, given);
 }
 
 hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err)

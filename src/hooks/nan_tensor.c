@@ -160,5 +160,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
 {
-    return HS__HOOK_MAKE(&ops, nan_tensor, hs_nan_tensor_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, nan_tensor, hs_nan_tensor_options, reserved_on_nan, check, fill, given);
 }

@@ -14,7 +14,6 @@ typedef struct {
     hs__hook_base base;
     hs__timing timing;
     char *trace_dir;
-    int64_t max_bytes;
     bool show_memory;
     const hs_env *session_env;
     hs__step_clock clock;        /* used if the schedule is by steps */
@@ -129,10 +128,8 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     (void)err;
     if (!hook->writes_now || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    const hs__trace_options options = {.directory = hook->trace_dir,
-                                       .metadata = {hook->metadata, hook->metadata_bytes},
-                                       .max_bytes = hook->max_bytes,
-                                       .show_memory = hook->show_memory};
+    const hs__trace_options options = {
+        .directory = hook->trace_dir, .metadata = {hook->metadata, hook->metadata_bytes}, .show_memory = hook->show_memory};
     if (hs__run_context_write_trace(run, hook->clock.step, &options, &error) ||
         add_event(hook, hs_run_context_session(run), &error))
         skip_profile(hook, error.message);
@@ -166,15 +163,6 @@ static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "profiler", .begin = begin, .after_create_session = after_create_session, .before_run = before_run,
     .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code check(const void *given, hs_error *err)
-{
-    const hs_profiler_options *options = given;
-    if (options->max_bytes < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "max_bytes is %lld; it must be at least 0",
-                            (long long)options->max_bytes);
-    return HS_OK;
-}
-
 static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_error *err)
 {
     const hs__timing_options timing = {
@@ -195,7 +183,6 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     if (code)
         return code;
     hook->base.flags = hs__writer_flags(options->every_rank);
-    hook->max_bytes = options->max_bytes;
     hook->show_memory = options->show_memory;
     hook->trace_dir = hs__hook_text(hook, somewhere ? options->trace_dir : ".", err);
     return hook->trace_dir ? HS_OK : HS_RESOURCE_EXHAUSTED;
@@ -203,5 +190,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_profiler_hook(const hs_profiler_options *given)
 {
-    return HS__HOOK_MAKE(&ops, profiler, hs_profiler_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, profiler, hs_profiler_options, reserved, NULL, fill, given);
 }

@@ -30,10 +30,10 @@ typedef struct {
     char text[1 + MOST_COLUMNS * UTF8]; /* the line on the terminal, from the carriage return on */
 } progress_line;
 
-static void init_line(progress_line *line, int descriptor, bool plain)
+static void init_line(progress_line *line, int descriptor)
 {
     line->descriptor = descriptor;
-    line->in_place = !plain && isatty(descriptor) == 1;
+    line->in_place = isatty(descriptor) == 1;
     atomic_init(&line->dead, false);
     atomic_init(&line->shown, 0);
     pthread_mutex_init(&line->lock, NULL);
@@ -159,6 +159,9 @@ enum { TEXT = 2000 };
 /* Seconds after which the weight of a measurement is halved. */
 static const double HALF_LIFE = 30;
 
+/* Least time between two rewrites of the line of a terminal. */
+static const double REWRITE_SECS = 0.2;
+
 typedef struct {
     hs__scalar_rows rows;
     progress_line line;
@@ -277,7 +280,6 @@ static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "progress", HS__SCAL
 static hs_code check(const void *given, hs_error *err)
 {
     const hs_progress_options *options = given;
-    double often = options->times_a_second;
     if (options->descriptor < 0 || options->descriptor > INT32_MAX)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "descriptor is %lld; give an open descriptor, or 0 for standard error",
@@ -285,18 +287,15 @@ static hs_code check(const void *given, hs_error *err)
     if (options->last_step < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "last_step is %lld; it must be at least 1, or 0 if unknown",
                             (long long)options->last_step);
-    if (often != 0 && !(often >= 0.001 && often <= 1000))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "times_a_second is %g; it must be from 0.001 to 1000", often);
     return HS_OK;
 }
 
-/* On a terminal, times_a_second sets the schedule. every_n_steps, every_n_secs and trigger are for plain lines. */
+/* The options are for plain lines; the line of a terminal has its own schedule. */
 static hs__timing_options timing_of(const hs_progress_options *options, bool in_place)
 {
-    double often = options->times_a_second != 0 ? options->times_a_second : 5;
     bool neither = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
     if (in_place)
-        return (hs__timing_options){.secs = 1 / often};
+        return (hs__timing_options){.secs = REWRITE_SECS};
     return (hs__timing_options){
         .secs = neither ? 10 : options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
 }
@@ -315,7 +314,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     progress *hook = self;
     const hs_progress_options *options = given;
-    init_line(&hook->line, options->descriptor ? (int)options->descriptor : STDERR_FILENO, options->plain);
+    init_line(&hook->line, options->descriptor ? (int)options->descriptor : STDERR_FILENO);
     hook->last_step = options->last_step;
     hook->begin_step = hook->begin_ns = -1;
     const hs__scalar_rows_options rows = {.tensors = options->tensors,
@@ -329,7 +328,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_progress_hook(const hs_progress_options *given)
 {
-    return HS__HOOK_MAKE(&ops, progress, hs_progress_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, progress, hs_progress_options, descriptor, check, fill, given);
 }
 
 void hs_progress_print(hs_hook hook, const char *text)

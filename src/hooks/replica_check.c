@@ -406,5 +406,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_replica_check_hook(const hs_replica_check_options *given)
 {
-    return HS__HOOK_MAKE(&ops, replica_check, hs_replica_check_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, replica_check, hs_replica_check_options, reserved_on_divergence, check, fill, given);
 }

@@ -90,8 +90,8 @@ hs_hook hs_scalars_hook(const hs_scalars_options *given)
     hs_scalars_options options = {0};
     scalars *hook = NULL;
     hs_error error = {0};
-    if (HS_STRUCT_TAKE(hs_scalars_options, env, &options, given, &error) ||
-        !(hook = hs__hook_new(options.env, sizeof *hook, &error)))
+    if (HS_STRUCT_TAKE(hs_scalars_options, reserved, &options, given, &error) ||
+        !(hook = hs__hook_new(sizeof *hook, &error)))
         destroy_sink(&options.sink);
     if (hook && fill(hook, &options, &error)) {
         hs__scalar_rows_destroy(hook);

@@ -115,7 +115,7 @@ static hs_code check(const void *given, hs_error *err)
 double hs_schedule_value(const hs_schedule_options *given, int64_t step)
 {
     hs_schedule_options options;
-    if (HS_STRUCT_TAKE(hs_schedule_options, env, &options, given, NULL) || check(&options, NULL) || step < 0)
+    if (HS_STRUCT_TAKE(hs_schedule_options, points, &options, given, NULL) || check(&options, NULL) || step < 0)
         return NAN;
     return scheduled(&options, step);
 }
@@ -335,5 +335,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_schedule_hook(const hs_schedule_options *given)
 {
-    return HS__HOOK_MAKE(&ops, schedule, hs_schedule_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, schedule, hs_schedule_options, points, check, fill, given);
 }

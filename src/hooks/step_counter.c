@@ -4,7 +4,6 @@
 #include "base/c_locale.h"
 #include "base/text.h"
 #include "hooks/make.h"
-#include "hooks/ranks.h"
 #include "hooks/timing.h"
 
 #include <math.h>
@@ -63,7 +62,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     if (hook->started)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0 || hs__add_rank(hook, hs_run_context_session(run), &hook->summary_dir, err) ||
+    if (step < 0 ||
         hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer, err))
         return err->code;
     hs_timer_start(hook->timing.timer, step);
@@ -249,7 +248,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
-    hook->base.flags = hs__writer_flags(options->every_rank);
+    hook->base.flags = HS_HOOK_CHIEF_ONLY;
     hook->given_writer = options->summary_writer;
     if (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err)))
         return HS_RESOURCE_EXHAUSTED;
@@ -258,5 +257,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_step_counter_hook(const hs_step_counter_options *given)
 {
-    return HS__HOOK_MAKE(&ops, step_counter, hs_step_counter_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, step_counter, hs_step_counter_options, peak_flops, check, fill, given);
 }

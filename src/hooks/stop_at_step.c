@@ -71,5 +71,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *given)
 {
-    return HS__HOOK_MAKE(&ops, stop_at_step, hs_stop_at_step_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, stop_at_step, hs_stop_at_step_options, last_step, check, fill, given);
 }

@@ -3,7 +3,6 @@
 #include <hooksess/tf1/scaffold.h>
 
 #include "hooks/make.h"
-#include "hooks/ranks.h"
 #include "hooks/sampler.h"
 
 typedef struct {
@@ -50,9 +49,7 @@ static bool find_ops(summary_saver *hook)
 /* Also writes the START record, so that TensorBoard drops events of a crashed run from the next step on. */
 static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
-    hs_code code = hs__add_rank(hook, session, &hook->summary_dir, err);
-    if (!code)
-        code = hs_raw_session_event_writer(session, hook->summary_dir, hook->given_writer, &hook->writer, err);
+    hs_code code = hs_raw_session_event_writer(session, hook->summary_dir, hook->given_writer, &hook->writer, err);
     hook->started = !code;
     hook->has_ops = find_ops(hook);
     return code;
@@ -168,7 +165,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
-    hook->base.flags = hs__writer_flags(options->every_rank);
+    hook->base.flags = HS_HOOK_CHIEF_ONLY;
     hook->given_writer = options->summary_writer;
     hook->scaffold = options->scaffold;
     if (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err)))
@@ -180,5 +177,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_summary_saver_hook(const hs_summary_saver_options *given)
 {
-    return HS__HOOK_MAKE(&ops, summary_saver, hs_summary_saver_options, check, fill, given);
+    return HS__HOOK_MAKE(&ops, summary_saver, hs_summary_saver_options, summary_writer, check, fill, given);
 }

@@ -168,7 +168,7 @@ typedef struct {
 
 typedef struct {
     hs__hook_base base;
-    double floor_secs[N_PHASES]; /* INFINITY: not watched */
+    double floor_secs; /* INFINITY: no limits */
     double factor, period_secs, heartbeat_secs;
     bool aborts;
     char *path;
@@ -194,10 +194,15 @@ static double slowest_secs(watchdog *w, hs_phase phase)
     return (double)atomic_load_explicit(&w->slowest_ns[phase], memory_order_relaxed) / NS;
 }
 
+/* A session may take three times as long to open, because it restores a checkpoint or waits for other processes. */
+static double floor_of(const watchdog *w, hs_phase phase)
+{
+    return phase == HS_PHASE_INIT ? 3 * w->floor_secs : w->floor_secs;
+}
+
 static double limit_secs(watchdog *w, hs_phase phase)
 {
-    double learned = w->factor * slowest_secs(w, phase);
-    return learned > w->floor_secs[phase] ? learned : w->floor_secs[phase];
+    return fmax(w->factor * slowest_secs(w, phase), floor_of(w, phase));
 }
 
 static void learn(watchdog *w, hs_phase phase, int64_t ns)
@@ -211,7 +216,7 @@ static void learn(watchdog *w, hs_phase phase, int64_t ns)
  * timing noise would make checkpoints of equal runs differ. */
 static bool is_learned(const watchdog *w, hs_phase phase, int64_t ns)
 {
-    return w->factor * (double)ns / NS > w->floor_secs[phase];
+    return w->factor * (double)ns / NS > floor_of(w, phase);
 }
 
 /* The watching thread. */
@@ -219,7 +224,7 @@ static bool is_learned(const watchdog *w, hs_phase phase, int64_t ns)
 static void describe_limit(watchdog *w, hs_phase phase, char *text, size_t size)
 {
     double limit = limit_secs(w, phase);
-    if (limit > w->floor_secs[phase])
+    if (limit > floor_of(w, phase))
         hs__snprintf(text, size, "%.4g s, %g times the longest duration so far", limit, w->factor);
     else
         hs__snprintf(text, size, "%.4g s, the minimum for this phase", limit);
@@ -421,42 +426,13 @@ static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "watchdog", .begin = begin, .after_create_session = after_create_session, .close = close_hook,
     .save_state = save_state, .load_state = load_state, .destroy = destroy, .state_bytes = N_PHASES * sizeof(int64_t));
 
-static hs_code read_secs(double *to, double given, double usual, const char *name, hs_error *err)
-{
-    if (given != HS_NEVER && !(given >= 0 && given < 1e9))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be positive, 0 for %g, or HS_NEVER", name, given,
-                            usual);
-    *to = given == HS_NEVER ? (double)INFINITY : given > 0 ? given : usual;
-    return HS_OK;
-}
-
-static hs_code read_floors(watchdog *w, const hs_watchdog_options *options, hs_error *err)
-{
-    double usual = 600, smallest = 20;
-    const struct {
-        double given;
-        const char *name;
-    } floors[N_PHASES] = {
-        {options->init_floor_secs, "init_floor_secs"}, {options->data_floor_secs, "data_floor_secs"},
-        {options->step_floor_secs, "step_floor_secs"}, {options->eval_floor_secs, "eval_floor_secs"},
-        {options->save_floor_secs, "save_floor_secs"}, {options->end_floor_secs, "end_floor_secs"},
-    };
-    hs_code code = read_secs(&usual, options->floor_secs, usual, "floor_secs", err);
-    for (int i = 0; !code && i < N_PHASES; i++) {
-        code = read_secs(&w->floor_secs[i], floors[i].given, i == HS_PHASE_INIT ? 3 * usual : usual, floors[i].name, err);
-        smallest = fmin(smallest, w->floor_secs[i]);
-    }
-    w->period_secs = fmax(smallest / 20, 0.001);
-    return code;
-}
-
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     watchdog *w = self;
     const hs_watchdog_options *options = given;
-    hs_code code = read_floors(w, options, err);
-    if (code)
-        return code;
+    if (options->floor_secs != HS_NEVER && !(options->floor_secs >= 0 && options->floor_secs < 1e9))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "floor_secs is %g; it must be positive, 0 for 600, or HS_NEVER",
+                            options->floor_secs);
     if (options->factor != HS_NEVER && options->factor != 0 && !(options->factor >= 1 && options->factor < 1e6))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "factor is %g; it must be at least 1, 0 for 10, or HS_NEVER",
                             options->factor);
@@ -468,6 +444,10 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     if (options->heartbeat && !*options->heartbeat)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "heartbeat is empty; name a file, or leave it out");
     w->base.flags = HS_HOOK_STATE_VARIES;
+    w->floor_secs = options->floor_secs == HS_NEVER ? (double)INFINITY
+                    : options->floor_secs > 0       ? options->floor_secs
+                                                    : 600;
+    w->period_secs = fmax(fmin(w->floor_secs, 20) / 20, 0.001);
     w->factor = options->factor == HS_NEVER ? 0 : options->factor > 0 ? options->factor : 10;
     w->aborts = options->action == HS_WATCHDOG_ABORT_RUN;
     w->heartbeat_secs = options->heartbeat_secs > 0 ? options->heartbeat_secs : 10;
@@ -478,5 +458,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
 {
-    return HS__HOOK_MAKE(&ops, watchdog, hs_watchdog_options, NULL, fill, given);
+    return HS__HOOK_MAKE(&ops, watchdog, hs_watchdog_options, heartbeat_secs, NULL, fill, given);
 }

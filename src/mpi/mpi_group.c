@@ -21,6 +21,7 @@ enum {
     TESTS = 1024,          /* of an incomplete message until the clock and the detector are queried */
     REQUESTS_MAX = 32,     /* messages at a time: to the children of a rank in a binomial tree */
     WORDS_MAX = 8,
+    DETECTOR_SECS = 10,
     TAG_CALL = 0,
     TAG_END = 1, /* of the barrier at the end. Another rank may still wait in a call */
 };
@@ -471,7 +472,7 @@ static hs_code take_options(const hs_mpi_options *options, hs_mpi_options *taken
     *taken = (hs_mpi_options)HS_INIT(hs_mpi_options);
     hs_code code = options ? HS_STRUCT_TAKE(hs_mpi_options, env, taken, options, err) : HS_OK;
     if (code || (code = take_secs("collective_secs", &taken->collective_secs, 600, true, err)) ||
-        (code = take_secs("detector_secs", &taken->detector_secs, 10, false, err)) ||
+        (code = take_secs("detector_secs", &taken->detector_secs, DETECTOR_SECS, true, err)) ||
         (code = take_secs("failure_grace_secs", &taken->failure_grace_secs, 10, true, err)) ||
         (code = take_env(taken->env, env, err)))
         return code;
@@ -506,12 +507,11 @@ static hs_code exchange(void *user, void *data, size_t bytes, hs_error *err)
 static hs_code start_detector(hs_mpi_group *group, const hs_mpi_options *options, hs_error *err)
 {
     hs_error other;
-    hs_group_tcp *detector = hs_group_tcp_new(
-        HS_GROUP_TCP_OPTIONS(.rank = group->rank, .rank_count = group->rank_count, .exchange = exchange,
-                             .exchange_user = group, .detector_secs = options->detector_secs,
-                             .failure_grace_secs = options->failure_grace_secs, .on_rank_failure = options->on_rank_failure,
-                             .on_rank_failure_user = options->on_rank_failure_user, .env = options->env),
-        err);
+    hs_group_tcp *detector =
+        hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank = group->rank, .rank_count = group->rank_count, .exchange = exchange,
+                                              .exchange_user = group, .detector_secs = options->detector_secs,
+                                              .failure_grace_secs = options->failure_grace_secs, .env = options->env),
+                         err);
     uint64_t failed = !detector;
     hs_code code = allreduce_or(group, &failed, 1, detector ? err : &other);
     if (!detector)
@@ -553,7 +553,7 @@ static hs_mpi_group *allocate(MPI_Comm comm, const hs_mpi_options *options)
     *group = (hs_mpi_group){.env = env, .ops = group_ops, .comm = comm, .process = getpid(), .chunk = chunk};
     group->group = (hs_group){&group->ops, group};
     group->limit_ns = to_ns(options->collective_secs);
-    group->detector_ns = to_ns(options->detector_secs);
+    group->detector_ns = to_ns(options->detector_secs == HS_NEVER ? DETECTOR_SECS : options->detector_secs);
     group->grace_ns = to_ns(options->failure_grace_secs);
     MPI_Comm_rank(comm, &group->rank);
     MPI_Comm_size(comm, &group->rank_count);
@@ -582,7 +582,7 @@ static hs_mpi_group *create(MPI_Comm comm, const hs_mpi_options *options, hs_err
         free_group(group, own);
         return NULL;
     }
-    if (!taken.no_detector && start_detector(group, &taken, err)) {
+    if (taken.detector_secs != HS_NEVER && start_detector(group, &taken, err)) {
         hs_mpi_group_free(group);
         return NULL;
     }

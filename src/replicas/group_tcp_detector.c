@@ -230,29 +230,23 @@ static void find_frozen(hs__tcp_detector *d, int64_t now)
 
 static int64_t abandon_ns(const hs__tcp_detector *d)
 {
-    return d->abandon && !d->abandoned && d->failed_rank >= 0 ? add(d->failed_ns, d->grace_ns) : INT64_MAX;
+    return d->abandon && !d->abandoning && d->failed_rank >= 0 ? add(d->failed_ns, d->grace_ns) : INT64_MAX;
 }
 
-/* Calls the session's function, and ends the process. Unlocks during calls. */
-static void abandon(hs__tcp_detector *d)
+/* Calls the session's function, and ends the process. */
+static _Noreturn void abandon(hs__tcp_detector *d)
 {
     const hs_error why = d->failure;
     hs_abandon_fn abandon_fn = d->abandon;
     void *user = d->abandon_user;
     int32_t rank = d->failed_rank;
-    d->abandoned = d->abandoning = true;
+    d->abandoning = true;
     pthread_mutex_unlock(&d->lock);
     int exit_code = abandon_fn(user, rank, &why);
-    if (!d->options->on_rank_failure) {
-        hs_log(d->env, HS_LOG_ERROR,
-               "the process ends with exit code %d: the session is still open %g s after this failure: %s", exit_code,
-               (double)d->grace_ns / 1e9, why.message);
-        _exit(exit_code);
-    }
-    d->options->on_rank_failure(d->options->on_rank_failure_user, &why);
-    pthread_mutex_lock(&d->lock);
-    d->abandoning = false;
-    pthread_cond_broadcast(&d->abandon_returned);
+    hs_log(d->env, HS_LOG_ERROR,
+           "the process ends with exit code %d: the session is still open %g s after this failure: %s", exit_code,
+           (double)d->grace_ns / 1e9, why.message);
+    _exit(exit_code);
 }
 
 /* Waits for messages, or until a time. Unlocks meanwhile. */
@@ -345,7 +339,7 @@ hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *opti
     /* Rank 0 is first, because it writes the outcome. A launcher ends all ranks when the first one exits. */
     d->grace_ns = add(to_ns(options->failure_grace_secs, 10), options->rank ? SECOND_NS : 0);
     pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->abandon_returned, NULL);
+    pthread_cond_init(&d->process_ends, NULL);
     hs_code code = make_links(d, edges, err);
     if (code || !edges->n)
         return code;
@@ -373,7 +367,7 @@ void hs__detector_stop(hs__tcp_detector *d)
     hs__free(d->env, d->links);
     hs__tcp_close(&d->wake_thread);
     hs__tcp_close(&d->wake_session);
-    pthread_cond_destroy(&d->abandon_returned);
+    pthread_cond_destroy(&d->process_ends);
     pthread_mutex_destroy(&d->lock);
 }
 
@@ -408,7 +402,7 @@ void hs__detector_set_abandon(hs__tcp_detector *d, hs_abandon_fn abandon_fn, voi
 {
     pthread_mutex_lock(&d->lock);
     while (d->abandoning && !pthread_equal(pthread_self(), d->thread))
-        pthread_cond_wait(&d->abandon_returned, &d->lock);
+        pthread_cond_wait(&d->process_ends, &d->lock);
     d->abandon = abandon_fn;
     d->abandon_user = user;
     pthread_mutex_unlock(&d->lock);

@@ -54,8 +54,8 @@ typedef struct hs__tcp_detector {
     bool started;
     _Atomic uint64_t begun, ended; /* collective calls of this rank */
     _Atomic uint64_t cut;
-    pthread_mutex_t lock; /* of all below */
-    pthread_cond_t abandon_returned;
+    pthread_mutex_t lock;        /* of all below */
+    pthread_cond_t process_ends; /* never signaled */
     bool stopping, exit_reported;
     int32_t failed_rank; /* the first one. -1: none */
     int64_t failed_ns;
@@ -63,7 +63,7 @@ typedef struct hs__tcp_detector {
     int32_t cut_rank;
     hs_abandon_fn abandon;
     void *abandon_user;
-    bool abandoning, abandoned; /* the call is running; was begun */
+    bool abandoning; /* the process ends */
 } hs__tcp_detector;
 
 /* Starts the detector. The caller stops it, also after a failure. Options, env and edges stay. */

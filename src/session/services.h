@@ -27,7 +27,6 @@ const hs__hook_span *hs__run_context_spans(const hs_run_context *run, size_t *n)
 typedef struct hs__trace_options {
     const char *directory; /* created if missing */
     hs_bytes metadata;     /* serialized RunMetadata (hs_run_values_metadata). Empty: no ops in the trace */
-    int64_t max_bytes;     /* largest size of the events in the file; later events are dropped and counted. 0: 64 MiB */
     bool show_memory;      /* add the memory of each op, if the metadata has it */
 } hs__trace_options;
 /* Writes DIRECTORY/timeline-STEP.json, in Chrome's trace format: the recorded callbacks of this run, and the ops in its

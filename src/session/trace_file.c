@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-static const size_t DEFAULT_BYTES = (size_t)64 << 20;
+/* Of the events in a file, which viewers load whole. Later events are dropped and counted. */
+static const size_t MAX_BYTES = (size_t)64 << 20;
 
 static hs_code build_trace(hs__trace *trace, const hs_run_context *run, int64_t step, const hs__trace_options *options,
                            hs_error *err)
@@ -32,17 +33,16 @@ hs_code hs__run_context_write_trace(const hs_run_context *run, int64_t step, con
                                     hs_error *err)
 {
     const hs_env *env = &run->session->env;
-    size_t max_bytes = options->max_bytes ? (size_t)options->max_bytes : DEFAULT_BYTES;
     hs__trace trace;
-    hs__trace_begin(&trace, env, max_bytes);
+    hs__trace_begin(&trace, env, MAX_BYTES);
     char *name = hs__format(env, "timeline-%lld.json", (long long)step);
     char *path = name ? hs__path_join(env, options->directory, name) : NULL;
     hs_code code = build_trace(&trace, run, step, options, err);
     if (!code && !(code = write_json(&trace, options->directory, path, env, err))) {
         hs_log(env, HS_LOG_INFO, "step %lld: wrote profile %s", (long long)step, path);
         if (trace.dropped)
-            hs_log(env, HS_LOG_WARNING, "%s: %lld events were dropped, because max_bytes is %zu", path,
-                   (long long)trace.dropped, max_bytes);
+            hs_log(env, HS_LOG_WARNING, "%s: %lld events were dropped, because they exceed %zu bytes", path,
+                   (long long)trace.dropped, MAX_BYTES);
     }
     hs__free(env, path);
     hs__free(env, name);

@@ -9,17 +9,10 @@
 #include <string.h>
 
 enum { DATA_EXPERIMENT = 2, DATA_START, DATA_END };
-enum {
-    EXPERIMENT_DESCRIPTION = 1,
-    EXPERIMENT_USER,
-    EXPERIMENT_CREATED,
-    EXPERIMENT_HPARAM,
-    EXPERIMENT_METRIC,
-    EXPERIMENT_NAME
-};
+enum { EXPERIMENT_CREATED = 3, EXPERIMENT_HPARAM, EXPERIMENT_METRIC };
 enum { INFO_NAME = 1, INFO_DISPLAY_NAME, INFO_DESCRIPTION, INFO_TYPE, INFO_VALUES, INFO_INTERVAL };
 enum { METRIC_NAME = 1, METRIC_DISPLAY_NAME = 3, METRIC_DESCRIPTION, METRIC_DATASET };
-enum { START_HPARAM = 1, START_MODEL_URI, START_MONITOR_URL, START_GROUP, START_TIME };
+enum { START_HPARAM = 1, START_GROUP = 4, START_TIME };
 enum { VALUE_NUMBER = 2, VALUE_STRING, VALUE_BOOL }; /* google.protobuf.Value */
 
 /* A value whose metadata contains all bytes appended between begin and end. */
@@ -187,9 +180,7 @@ static hs_code check_metric(const hs_hparams_metric *metric, size_t i, hs_error 
 
 static hs_code check_config(const hs_hparams_config_options *o, hs_error *err)
 {
-    static const char *const names[] = {"hs_hparams_config_options.name", "hs_hparams_config_options.description",
-                                        "hs_hparams_config_options.user"};
-    hs_code code = check_texts((const char *const[]){o->name, o->description, o->user}, names, 3, err);
+    hs_code code = HS_OK;
     for (size_t i = 0; !code && o->hparams && o->hparams[i].name; i++)
         code = check_info(&o->hparams[i], i, err);
     for (size_t i = 0; !code && o->metrics && o->metrics[i].tag; i++)
@@ -207,14 +198,11 @@ hs_code hs_hparams_config(hs_summary *summary, const hs_hparams_config_options *
         return code;
     opened value = begin(summary, tag, DATA_EXPERIMENT);
     hs__buffer *out = value.value.out;
-    hs__put_string(out, EXPERIMENT_DESCRIPTION, o.description);
-    hs__put_string(out, EXPERIMENT_USER, o.user);
     hs__put_double(out, EXPERIMENT_CREATED, time_or_now(summary, o.created_secs));
     for (size_t i = 0; o.hparams && o.hparams[i].name; i++)
         put_info(out, &o.hparams[i]);
     for (size_t i = 0; o.metrics && o.metrics[i].tag; i++)
         put_metric(out, &o.metrics[i]);
-    hs__put_string(out, EXPERIMENT_NAME, o.name);
     return end(&value, err);
 }
 
@@ -222,9 +210,8 @@ hs_code hs_hparams_config(hs_summary *summary, const hs_hparams_config_options *
 
 static hs_code check_start(const hs_hparams_start_options *o, hs_error *err)
 {
-    static const char *const names[] = {"hs_hparams_start_options.group_name", "hs_hparams_start_options.model_uri",
-                                        "hs_hparams_start_options.monitor_url"};
-    hs_code code = check_texts((const char *const[]){o->group_name, o->model_uri, o->monitor_url}, names, 3, err);
+    static const char *const name = "hs_hparams_start_options.group_name";
+    hs_code code = check_texts(&o->group_name, &name, 1, err);
     for (size_t i = 0; !code && o->hparams && o->hparams[i].type; i++) {
         const hs_hparam *hparam = &o->hparams[i];
         if (!(code = check_name(hparam->name, "hs_hparams_start_options.hparams", i, err)))
@@ -252,8 +239,6 @@ hs_code hs_hparams_start(hs_summary *summary, const hs_hparams_start_options *gi
         put_value(out, 2, &o.hparams[i]);
         hs__end_field(out, entry);
     }
-    hs__put_string(out, START_MODEL_URI, o.model_uri);
-    hs__put_string(out, START_MONITOR_URL, o.monitor_url);
     hs__put_string(out, START_GROUP, o.group_name);
     hs__put_double(out, START_TIME, time_or_now(summary, o.start_secs));
     return end(&value, err);

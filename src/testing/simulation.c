@@ -27,8 +27,9 @@ static hs_code check_options(const hs_simulation_options *options, hs_error *err
                             (int)options->rank_count);
     if (options->stack_bytes < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_simulation_options.stack_bytes is negative");
-    if (hs__seconds_to_ns(options->detector_secs) < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_simulation_options.detector_secs is %g, but must be 0 to 1e9",
+    if (options->detector_secs != HS_NEVER && hs__seconds_to_ns(options->detector_secs) < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_simulation_options.detector_secs is %g, but must be 0 to 1e9 or HS_NEVER",
                             options->detector_secs);
     return HS_OK;
 }
@@ -92,7 +93,7 @@ hs_simulation *hs_simulation_new(const hs_simulation_options *given, hs_error *e
     simulation->random = options.seed;
     simulation->stack_bytes = options.stack_bytes ? (size_t)options.stack_bytes : (size_t)1 << 20;
     simulation->detector_ns = options.detector_secs > 0 ? hs__seconds_to_ns(options.detector_secs) : 10000000000;
-    simulation->has_detector = !options.no_detector;
+    simulation->has_detector = options.detector_secs != HS_NEVER;
     simulation->rank_count = options.rank_count;
     simulation->failed_rank = -1;
     for (int plane = 0; plane < HS__N_PLANES; plane++)

@@ -43,7 +43,7 @@ static void without_an_interval_only_save_now_saves(void **state)
 static void cm_022_from_a_step_that_was_saved_before(void **state)
 {
     fixture *f = *state;
-    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2, .last_step = 1, .has_last_step = true);
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2, .last_step = &(int64_t){1});
     assert_null(save_at_step(f, manager, 1));
     assert_null(save_at_step(f, manager, 2));
     assert_non_null(save_at_step(f, manager, 3));
@@ -98,7 +98,7 @@ static void cm_038s_a_failed_save_does_not_count(void **state)
 static void without_an_interval(void **state)
 {
     fixture *f = *state;
-    hs_checkpoint_manager *manager = manager_of(f, .has_last_step = true);
+    hs_checkpoint_manager *manager = manager_of(f, .last_step = &(int64_t){1});
     assert_string_equal(save_as(f, manager, 1, -1, false), "ckpt-1");
     assert_string_equal(save_as(f, manager, 1, -1, false), "ckpt-2");
     assert_string_equal(save_as(f, manager, 1, -1, true), "ckpt-3");

@@ -56,24 +56,6 @@ static void each_new_checkpoint_is_evaluated_once(void **state)
     assert_int_equal(test_count_files(test_path(h->s->directory, "eval"), "tfevents"), 1);
 }
 
-static void the_callers_writer_is_flushed(void **state)
-{
-    shop *h = *state;
-    static const char *const metrics[] = {"w", NULL};
-    shop_train_to(h, 4);
-    hs_summary_writer *writer = hs_summary_writer_open(test_path(h->s->directory, "eval"), NULL, &h->s->err);
-    const hs_evaluate_once_options once =
-        HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory, .metrics = metrics, .summary_writer = writer);
-    hs_graph *g = shop_graph(h, HS_MODE_EVAL);
-    shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
-    hs_evaluation_result *m = hs_evaluate_once(hs_graph_backend(g), &once, &h->s->err);
-    assert_non_null(m);
-    assert_string_equal(events_text(test_path(h->s->directory, "eval")), "version w=4@4");
-    hs_evaluation_result_free(m);
-    hs_graph_free(g);
-    assert_ok(hs_summary_writer_close(writer, &h->s->err), &h->s->err);
-}
-
 static void max_evaluations_ends_the_loop(void **state)
 {
     shop *h = *state;
@@ -549,7 +531,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_shop(each_new_checkpoint_is_evaluated_once),
-        with_shop(the_callers_writer_is_flushed),
         with_shop(max_evaluations_ends_the_loop),
         with_shop(time_between_evaluations),
         with_shop(a_checkpoint_that_is_deleted_while_it_is_evaluated),

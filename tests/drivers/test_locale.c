@@ -36,22 +36,19 @@ static void train(test_env *t, const char *directory)
     hs_graph_global_step(graph, NULL, &step);
     hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &loss);
     test_write_file(test_path(directory, "control"), "set rate=0.25\n", 14);
-    const hs_env *env = &t->env;
     const hs_hook hooks[] = {
         hs_control(.path = test_path(directory, "control"),
-                   .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 0.75}), .env = env),
-        hs_watchdog(.heartbeat = test_path(directory, "heartbeat.json"), .heartbeat_secs = 0.01, .env = env),
-        hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 1, .env = env),
+                   .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 0.75})),
+        hs_watchdog(.heartbeat = test_path(directory, "heartbeat.json"), .heartbeat_secs = 0.01),
+        hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 1),
         hs_step_counter(.every_n_steps = 2, .unit = "tokens", .units_per_step = 1.5, .flops_per_step = 1e6,
-                        .peak_flops = 7e6, .env = env),
-        hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 1,
-                        .env = env),
-        hs_metrics_file(.path = test_path(directory, "rows.jsonl"), .tensors = HS_NAMES("loss"), .every_n_steps = 1,
-                        .env = env),
-        hs_progress(.descriptor = progress, .tensors = HS_NAMES("loss"), .every_n_steps = 1, .env = env),
+                        .peak_flops = 7e6),
+        hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 1),
+        hs_metrics_file(.path = test_path(directory, "rows.jsonl"), .tensors = HS_NAMES("loss"), .every_n_steps = 1),
+        hs_progress(.descriptor = progress, .tensors = HS_NAMES("loss"), .every_n_steps = 1),
         hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 2, .spike_zscore = 2.5, .policy = HS_GUARD_WARN),
-        hs_evaluation(.evaluate = evaluate, .every_n_steps = 2, .env = env),
-        hs_early_stopping(.metric = "eval/accuracy", .patience = 1, .restore_best = true, .env = env),
+        hs_evaluation(.evaluate = evaluate, .every_n_steps = 2),
+        hs_early_stopping(.metric = "eval/accuracy", .patience = 1, .restore_best = true),
     };
     hs_session *session = hs_training_session_open(
         hs_graph_backend(graph),

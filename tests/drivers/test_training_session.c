@@ -347,7 +347,7 @@ static hs_code train_three_steps(test_env *t, void *user)
     test_remove_directory(strdup(user));
     model_set(&m, 0);
     model_build(&m, &t->env);
-    hs_hook hook = hs_stop_at_step(.last_step = 3, .env = &t->env);
+    hs_hook hook = hs_stop_at_step(.last_step = 3);
     hs_training_options options =
         HS_INIT(hs_training_options, .checkpoint_dir = user, .save_checkpoint_steps = 2, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_training_session_open(hs_graph_backend(m.graph), &options, &err);

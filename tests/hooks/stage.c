@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/stage.h"
 
+#include "hooks/make.h"
+
 /* The stage. */
 
 int stage_setup(void **state)
@@ -8,6 +10,7 @@ int stage_setup(void **state)
     stage *s = calloc(1, sizeof *s);
     assert_non_null(s);
     test_env_init(&s->t);
+    hs__set_hook_memory(&s->t.env);
     s->directory = test_make_directory();
     s->script = hs_script_new(&s->t.env);
     assert_non_null(s->script);
@@ -23,6 +26,7 @@ int stage_teardown(void **state)
     hs_script_free(s->script);
     test_remove_directory(s->directory);
     size_t left = s->t.live;
+    hs__set_hook_memory(NULL);
     free(s);
     assert_int_equal(left, 0);
     return 0;

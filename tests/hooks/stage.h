@@ -17,6 +17,7 @@ typedef struct stage {
     hs_error err;
 } stage;
 
+/* Hooks that are made until the teardown get their memory from the test's environment. */
 int stage_setup(void **state);
 /* Closes the session. Fails if memory of the test's environment is still allocated. */
 int stage_teardown(void **state);

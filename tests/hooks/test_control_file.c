@@ -21,7 +21,7 @@ static const char *path_of(const stage *s)
 static void open_control(stage *s, double *knob)
 {
     hs_knob knobs[] = {{.name = "lr", .value = knob, .min = 0, .max = 1}, {.name = NULL}};
-    stage_open(s, hs_control(.path = path_of(s), .knobs = knobs, .poll_secs = 1e-9, .env = &s->t.env));
+    stage_open(s, hs_control(.path = path_of(s), .knobs = knobs));
 }
 
 static void look(stage *s)
@@ -67,8 +67,7 @@ static void invalid_options_are_refused(void **state)
     stage *s = *state;
     double d = 0;
     const hs_knob bad = {.name = "a b", .value = &d}, good = {.name = "a", .value = &d};
-    stage_refuses(s, hs_control(.poll_secs = 1), HS_INVALID_ARGUMENT, "path is missing");
-    stage_refuses(s, hs_control(.path = "x", .poll_secs = -1), HS_INVALID_ARGUMENT, "poll_secs is -1");
+    stage_refuses(s, hs_control(.path = NULL), HS_INVALID_ARGUMENT, "path is missing");
     stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS(bad)), HS_INVALID_ARGUMENT, "'a b' is not a knob's name");
     stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS(good, good)), HS_INVALID_ARGUMENT,
                   "two knobs are named 'a'");
@@ -134,15 +133,15 @@ static void it_sets_a_knob(void **state)
     assert_int_equal(refusals(s), 0);
 }
 
-static void it_polls_at_the_interval(void **state)
+static void it_polls_once_a_second(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_control(.path = path_of(s), .poll_secs = 10));
+    stage_open(s, hs_control(.path = path_of(s)));
     stage_run(s, "train", 1, 0);
     put(s, "stop\n");
-    stage_run(s, "train", 5, 2);
+    stage_run(s, "train", 5, 0.2);
     assert_false(stops(s));
-    test_env_advance(&s->t, 2);
+    test_env_advance(&s->t, 0.2);
     stage_run(s, "train", 1, 0);
     assert_true(stops(s));
 }
@@ -391,7 +390,7 @@ static void orders_of_another_process_are_each_read_once(void **state)
     int last = 0, status = 0;
     bool ended = false;
     const hs_knob knob = {.name = "lr", .set = count_up, .user = &last};
-    stage_open(s, hs_control(.path = path_of(s), .knobs = HS_KNOBS(knob), .poll_secs = 1e-9));
+    stage_open(s, hs_control(.path = path_of(s), .knobs = HS_KNOBS(knob)));
     pid_t child = fork();
     assert_true(child >= 0);
     if (!child)
@@ -412,7 +411,7 @@ int main(void)
         with_stage(it_stops),
         with_stage(it_requests_a_save),
         with_stage(it_sets_a_knob),
-        with_stage(it_polls_at_the_interval),
+        with_stage(it_polls_once_a_second),
         with_stage(lines_that_are_not_orders_are_refused),
         with_stage(the_other_lines_are_executed),
         with_stage(a_line_without_a_newline_is_refused),

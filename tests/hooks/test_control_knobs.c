@@ -40,8 +40,7 @@ static hs_hook make_hook(program *p, size_t n, const char *summary_dir)
         {.name = NULL},
     };
     knobs[n].name = NULL;
-    return hs_control(.path = test_path(p->s->directory, "control"), .knobs = knobs, .poll_secs = 0.5,
-                      .summary_dir = summary_dir, .env = &p->s->t.env);
+    return hs_control(.path = test_path(p->s->directory, "control"), .knobs = knobs, .summary_dir = summary_dir);
 }
 
 static hs_code try_begin(program *p, stage *s, size_t n_knobs, const char *summary_dir)
@@ -113,7 +112,7 @@ static void a_function_gets_a_value_of_the_knobs_kind(void **state)
     };
     const char *path = test_path(s->directory, "control");
     const char text[] = "set integer=9007199254740001\nset integer=9.1e15\nset truth=true\n";
-    stage_open(s, hs_control(.path = path, .knobs = knobs, .poll_secs = 0.5));
+    stage_open(s, hs_control(.path = path, .knobs = knobs));
     test_write_file(path, text, sizeof text - 1);
     assert_int_equal(chmod(path, 0600), 0);
     stage_run(s, "train", 3, 1);
@@ -295,7 +294,7 @@ static hs_code each_scenario(test_env *t, void *user)
     p = (program){.s = s, .lr = 0.5};
     const hs_knob knob = {.name = "lr", .value = &p.lr};
     const char *path = test_path(s->directory, "control");
-    hs_hook hook = hs_control(.path = path, .knobs = HS_KNOBS(knob), .summary_dir = s->directory, .env = &t->env);
+    hs_hook hook = hs_control(.path = path, .knobs = HS_KNOBS(knob), .summary_dir = s->directory);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     test_write_file(path, "set lr=2\nstop\n", 14);
     chmod(path, 0600);

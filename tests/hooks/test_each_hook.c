@@ -20,41 +20,36 @@ static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
     const hs_tensor loss = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &number);
     const hs_tensor summary = hs_tensor_of(HS_STRING, HS_SCALAR, &nothing);
     const hs_knob knob = {.name = "rate", .value = &rate};
-    const hs_env *env = &s->t.env;
     char *directory = s->directory;
     size_t n = 0;
     hs_script_constant(s->script, "loss", &loss);
     hs_script_constant(s->script, "summary", &summary);
     test_write_file(test_path(directory, "control"), "set rate=0.25\n", 14);
-    hooks[n++] = hs_stop_at_step(.num_steps = RUNS, .env = env);
-    hooks[n++] = hs_stop_after(.total_secs = 1000, .env = env);
-    hooks[n++] = hs_nan_tensor(.tensor = "loss", .env = env);
-    hooks[n++] = hs_early_stopping(.tensor = "loss", .patience = 3, .restore_best = true, .env = env);
-    hooks[n++] = hs_early_stopping(.metric = "eval/loss", .patience = 3, .env = env);
-    hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 2, .env = env);
-    hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_secs = 2, .env = env);
-    hooks[n++] = hs_progress(.descriptor = null, .tensors = HS_NAMES("loss"), .every_n_steps = 2, .env = env);
-    hooks[n++] = hs_progress(.descriptor = null, .every_n_secs = 2, .env = env);
-    hooks[n++] = hs_step_counter(.every_n_steps = 2, .summary_dir = directory, .env = env);
-    hooks[n++] = hs_step_counter(.every_n_secs = 2, .summary_dir = directory, .env = env);
-    hooks[n++] =
-        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_steps = 2, .env = env);
-    hooks[n++] =
-        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_secs = 2, .env = env);
-    hooks[n++] = hs_profiler(.trace_dir = directory, .every_n_steps = 2, .env = env);
-    hooks[n++] = hs_evaluation(.metrics = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory, .env = env);
-    hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 2,
-                                 .env = env);
-    hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_secs = 2,
-                                 .env = env);
-    hooks[n++] = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory, .env = env);
-    hooks[n++] = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_secs = 2, .summary_dir = directory, .env = env);
+    hooks[n++] = hs_stop_at_step(.num_steps = RUNS);
+    hooks[n++] = hs_stop_after(.total_secs = 1000);
+    hooks[n++] = hs_nan_tensor(.tensor = "loss");
+    hooks[n++] = hs_early_stopping(.tensor = "loss", .patience = 3, .restore_best = true);
+    hooks[n++] = hs_early_stopping(.metric = "eval/loss", .patience = 3);
+    hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 2);
+    hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_secs = 2);
+    hooks[n++] = hs_progress(.descriptor = null, .tensors = HS_NAMES("loss"), .every_n_steps = 2);
+    hooks[n++] = hs_progress(.descriptor = null, .every_n_secs = 2);
+    hooks[n++] = hs_step_counter(.every_n_steps = 2, .summary_dir = directory);
+    hooks[n++] = hs_step_counter(.every_n_secs = 2, .summary_dir = directory);
+    hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_steps = 2);
+    hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_secs = 2);
+    hooks[n++] = hs_profiler(.trace_dir = directory, .every_n_steps = 2);
+    hooks[n++] = hs_evaluation(.metrics = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory);
+    hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 2);
+    hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_secs = 2);
+    hooks[n++] = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory);
+    hooks[n++] = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_secs = 2, .summary_dir = directory);
     hooks[n++] = hs_finite_guard(.gradients = HS_NAMES("loss"), .every_n_steps = 2);
     hooks[n++] = hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 3, .policy = HS_GUARD_WARN);
     hooks[n++] = hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 3, .policy = HS_GUARD_WARN,
                                  .trigger = HS_TRIGGER(.every_n_secs = 2));
-    hooks[n++] = hs_control(.path = test_path(directory, "control"), .knobs = HS_KNOBS(knob), .poll_secs = 1, .env = env);
-    hooks[n++] = hs_watchdog(.env = env);
+    hooks[n++] = hs_control(.path = test_path(directory, "control"), .knobs = HS_KNOBS(knob));
+    hooks[n++] = hs_watchdog();
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = 2);
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_secs = 2, .background = true);
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory,

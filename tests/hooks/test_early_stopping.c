@@ -396,7 +396,7 @@ static hs_code each_scenario(test_env *t, void *user)
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_code code = hs_script_series(script, "loss", values, 2);
-    hs_hook hook = hs_early_stopping(.tensor = code ? "global_step" : "loss", .restore_best = true, .env = &t->env);
+    hs_hook hook = hs_early_stopping(.tensor = code ? "global_step" : "loss", .restore_best = true);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (!code)

@@ -105,7 +105,6 @@ static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     const char *const *global = HS_NAMES("global_step");
-    hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, &s->err);
     stage_refuses(s, hs_evaluation(.metrics = global), HS_INVALID_ARGUMENT,
                   "none of every_n_steps, every_n_secs, trigger and at_end is given");
     stage_refuses(s, hs_evaluation(.metrics = global, .every_n_steps = 1, .every_n_secs = 1), HS_INVALID_ARGUMENT,
@@ -120,13 +119,10 @@ static void invalid_options_are_refused(void **state)
                   "but eval_op is missing");
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .eval_op = "train", .n_batches = -2),
                   HS_INVALID_ARGUMENT, "n_batches is -2");
-    stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .summary_dir = "x", .summary_writer = writer),
-                  HS_INVALID_ARGUMENT, "both summary_dir and summary_writer");
     const hs_evaluation_options own[] = {
         HS_INIT(hs_evaluation_options, .eval_op = "train"),
         HS_INIT(hs_evaluation_options, .reset_ops = global),
         HS_INIT(hs_evaluation_options, .summary_dir = "x"),
-        HS_INIT(hs_evaluation_options, .summary_writer = writer),
     };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         hs_evaluation_options options = own[i];
@@ -136,7 +132,6 @@ static void invalid_options_are_refused(void **state)
     }
     stage_refuses(s, hs_evaluation_hook(&(hs_evaluation_options){.at_end = true}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_evaluation_options");
-    assert_ok(hs_summary_writer_close(writer, &s->err), &s->err);
 }
 
 static void unknown_names_are_refused(void **state)
@@ -441,7 +436,7 @@ static hs_code each_scenario(test_env *t, void *user)
         return HS_RESOURCE_EXHAUSTED;
     hs_code code = hs_script_op(script, "batch");
     hs_hook hook = hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .n_batches = 2, .reset_ops = HS_NAMES("batch"),
-                                 .metrics = HS_NAMES("global_step"), .env = &t->env);
+                                 .metrics = HS_NAMES("global_step"));
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (!code)

@@ -128,7 +128,7 @@ static hs_code feed_once(test_env *t, void *user)
         hs_script_free(script);
         return HS_RESOURCE_EXHAUSTED;
     }
-    hs_hook hook = hs_feed_fn(.feeds = next, .user = &in, .env = &t->env);
+    hs_hook hook = hs_feed_fn(.feeds = next, .user = &in);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (session)

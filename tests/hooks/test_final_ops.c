@@ -167,7 +167,7 @@ static hs_code run_in_the_end(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    hs_hook hook = hs_final_ops(.names = HS_NAMES("global_step"), .env = &t->env);
+    hs_hook hook = hs_final_ops(.names = HS_NAMES("global_step"));
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     hs_session_close(session, &err);

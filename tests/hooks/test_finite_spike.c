@@ -472,9 +472,9 @@ static void begin_reports_exhausted_memory(void **state)
         test_env poor;
         test_env_init(&poor);
         poor.fail_alloc_at = k;
-        hs__set_hook_memory(&poor.env);
+        const hs_env *memory = hs__set_hook_memory(&poor.env);
         hs_hook hook = hs_finite_guard(.losses = HS_NAMES("rate", "weight"));
-        hs__set_hook_memory(NULL);
+        hs__set_hook_memory(memory);
         assert_fails(poisoned_open(p, false, &hook, 1), HS_RESOURCE_EXHAUSTED, &p->s->err, "hook 'finite_guard', begin");
         assert_int_equal(poor.live, 0);
     }

@@ -355,8 +355,8 @@ static hs_code log_twice(test_env *t, void *user)
         hs_script_free(script);
         return HS_RESOURCE_EXHAUSTED;
     }
-    hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES("loss"), .labels = HS_NAMES("l"), .every_n_steps = 1,
-                                     .at_end = true, .env = &t->env);
+    hs_hook hook =
+        hs_logging_tensor(.tensors = HS_NAMES("loss"), .labels = HS_NAMES("l"), .every_n_steps = 1, .at_end = true);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && !err.code; i++)

@@ -440,9 +440,8 @@ static hs_code run_and_resume(test_env *t, void *user)
         if (!script)
             return HS_RESOURCE_EXHAUSTED;
         hs_script_set_step(script, round ? 5 : 0);
-        hs_hook hook =
-            hs_metrics_file(.path = test_path(directory, "x.csv"), .tensors = HS_NAMES("global_step"),
-                            .labels = HS_NAMES("at"), .metrics = HS_NAMES("m"), .every_n_steps = 1, .env = &t->env);
+        hs_hook hook = hs_metrics_file(.path = test_path(directory, "x.csv"), .tensors = HS_NAMES("global_step"),
+                                       .labels = HS_NAMES("at"), .metrics = HS_NAMES("m"), .every_n_steps = 1);
         hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
         hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
         for (int i = 0; i < 8 && session && !err.code; i++)

@@ -201,7 +201,7 @@ static void a_number_on_a_device_is_copied(void **state)
     loss.memory = &memory;
     assert_ok(hs_script_constant(s->script, "loss", &loss), &s->err);
     stage_open(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 1,
-                                  .no_wall_time = true, .env = &s->t.env));
+                                  .no_wall_time = true));
     stage_run(s, "train", 1, 0);
     stage_close(s);
     char *text = test_read_file(test_path(s->directory, "x.csv"), NULL);

@@ -712,7 +712,7 @@ static hs_code make_and_swap(test_env *t, void *user)
     hs_graph *graph = hs_graph_new(&t->env);
     hs_graph_variable(graph, "weight", HS_DOUBLE, HS_SCALAR, &weight);
     hs_graph_global_step(graph, NULL, NULL);
-    hs_hook averages = hs_moving_average(.variables = HS_NAMES("weight"), .decay = 0.5, .env = &t->env);
+    hs_hook averages = hs_moving_average(.variables = HS_NAMES("weight"), .decay = 0.5);
     hs_session *session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.hooks = HS_HOOKS(averages)), &err);
     if (session && hs_step_begin(session)) {
         weight = 2;

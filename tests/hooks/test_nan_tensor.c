@@ -311,7 +311,7 @@ static hs_code run_twice(test_env *t, void *user)
         hs_script_free(script);
         return HS_RESOURCE_EXHAUSTED;
     }
-    hs_hook hook = hs_nan_tensor(.tensor = "loss", .on_nan = HS_NAN_STOP, .env = &t->env);
+    hs_hook hook = hs_nan_tensor(.tensor = "loss", .on_nan = HS_NAN_STOP);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     while (!hs_session_should_stop(session) && !hs_session_run(session, "train", &err))

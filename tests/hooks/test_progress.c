@@ -368,18 +368,6 @@ static void or_as_a_trigger_says(void **state)
     close_output(&o);
 }
 
-static void a_terminal_can_have_plain_lines_too(void **state)
-{
-    stage *s = *state;
-    output o = open_terminal(80);
-    pace p = {.secs = 0};
-    open_paced(s, &p, hs_progress(.descriptor = o.to, .every_n_steps = 1, .plain = true));
-    stage_run(s, "train", 2, 0);
-    assert_string_equal(written(&o), "step 1\r\nstep 2\r\n"); /* the terminal adds the carriage returns */
-    stage_close(s);
-    close_output(&o);
-}
-
 /* Writes that fail. */
 
 static void a_pipe_without_a_reader_is_not_written_again(void **state)
@@ -437,7 +425,6 @@ static void invalid_options_are_refused(void **state)
     stage *s = *state;
     stage_refuses(s, hs_progress(.every_n_steps = 1, .every_n_secs = 1), HS_INVALID_ARGUMENT,
                   "each of every_n_secs and every_n_steps");
-    stage_refuses(s, hs_progress(.times_a_second = -1), HS_INVALID_ARGUMENT, "times_a_second is -1");
     stage_refuses(s, hs_progress(.last_step = -5), HS_INVALID_ARGUMENT, "last_step is -5");
     stage_refuses(s, hs_progress(.descriptor = -1), HS_INVALID_ARGUMENT, "descriptor is -1");
     stage_refuses(s, hs_progress(.tensors = HS_NAMES("nothing")), HS_NOT_FOUND, "nothing");
@@ -450,7 +437,7 @@ static hs_code show_twice(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    hs_hook hook = hs_progress(.descriptor = o->to, .every_n_steps = 1, .tensors = HS_NAMES("global_step"), .env = &t->env);
+    hs_hook hook = hs_progress(.descriptor = o->to, .every_n_steps = 1, .tensors = HS_NAMES("global_step"));
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++)
@@ -488,7 +475,6 @@ int main(void)
         with_stage(a_pipe_has_lines_every_ten_seconds),
         with_stage(or_every_n_steps),
         with_stage(or_as_a_trigger_says),
-        with_stage(a_terminal_can_have_plain_lines_too),
         with_stage(a_pipe_without_a_reader_is_not_written_again),
         with_stage(a_pipe_that_is_full_is_tried_again),
         with_stage(a_closed_descriptor_fails_nothing),

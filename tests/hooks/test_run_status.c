@@ -374,7 +374,7 @@ static hs_code each_scenario(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    hs_hook hook = hs_run_status(.status_dir = s->directory, .env = &t->env);
+    hs_hook hook = hs_run_status(.status_dir = s->directory);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++) {

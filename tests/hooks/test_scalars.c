@@ -547,9 +547,8 @@ static hs_code chart_three(test_env *t, void *user)
     test_tolerate(t, "cannot write rows");
     test_tolerate(t, "event");
     hs_hook events = hs_scalars(.tensors = HS_NAMES("global_step"), .labels = HS_NAMES("at"), .metrics = HS_NAMES("m"),
-                                .every_n_steps = 1, .summary_dir = s->directory, .env = &t->env);
-    hs_hook sink = hs_scalars(.tensors = HS_NAMES("global_step"), .every_n_steps = 1, .sink = {.ops = &noting, .self = &n},
-                              .env = &t->env);
+                                .every_n_steps = 1, .summary_dir = s->directory);
+    hs_hook sink = hs_scalars(.tensors = HS_NAMES("global_step"), .every_n_steps = 1, .sink = {.ops = &noting, .self = &n});
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(events, sink));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 3 && session && !err.code; i++)

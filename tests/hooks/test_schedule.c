@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/state.h"
+#include "hooks/make.h"
 #include "hooks/poisoned.h"
 #include "session/own.h"
 #include "summary/events.h"
@@ -368,7 +369,7 @@ static void train_some(own *o, double *number, int64_t from, int64_t until, doub
     *number = -7;
     own_open(o, &options,
              HS_HOOKS(hs_schedule_hook(&fall),
-                      hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = number}), .poll_secs = 1),
+                      hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = number})),
                       hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1)),
              3);
     for (int64_t step = from; step < until; step++) {
@@ -457,7 +458,7 @@ static void a_rollback_undoes_a_change(poisoned *p, double *rate)
         hs_schedule_hook(&fall),
         poisoned_saver(p, .every_n_steps = 3),
         hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK, .skip_op = "draw"),
-        hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = rate}), .poll_secs = 1),
+        hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = rate})),
     };
     assert_ok(poisoned_open(p, false, hooks, 4), &p->s->err);
     assert_ok(poisoned_run(p, "train", 4), &p->s->err);
@@ -583,8 +584,10 @@ static void begin_reports_exhausted_memory(void **state)
         test_env poor;
         test_env_init(&poor);
         poor.fail_alloc_at = k;
-        stage_refuses(s, hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({3, 2}), .env = &poor.env),
-                      HS_RESOURCE_EXHAUSTED, "hook 'schedule', begin");
+        const hs_env *memory = hs__set_hook_memory(&poor.env);
+        hs_hook hook = hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({3, 2}));
+        hs__set_hook_memory(memory);
+        stage_refuses(s, hook, HS_RESOURCE_EXHAUSTED, "hook 'schedule', begin");
         assert_int_equal(poor.live, 0);
     }
 }

@@ -376,7 +376,7 @@ static hs_code count_twice(test_env *t, void *user)
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_hook hook = hs_step_counter(.every_n_steps = 1, .summary_dir = s->directory, .units_per_step = 2,
-                                   .flops_per_step = 1, .peak_flops = 2, .env = &t->env);
+                                   .flops_per_step = 1, .peak_flops = 2);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++) {

@@ -167,7 +167,7 @@ static hs_code train_to_the_end(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    hs_hook hook = hs_stop_at_step(.last_step = 2, .env = &t->env);
+    hs_hook hook = hs_stop_at_step(.last_step = 2);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     while (!hs_session_should_stop(session) && !hs_session_run(session, "train", &err))

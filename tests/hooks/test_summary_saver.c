@@ -454,8 +454,7 @@ static hs_code run_twice(test_env *t, void *user)
     test_tolerate(t, "'summary writer' failed ");
     events_remove(s->directory);
     counters_build(&c, &t->env);
-    hs_hook hook = hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .summary_ops = HS_NAMES("summary1"),
-                                    .env = &t->env);
+    hs_hook hook = hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .summary_ops = HS_NAMES("summary1"));
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_graph_backend(c.graph), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++)

@@ -103,14 +103,15 @@ static hs_code make_one(test_env *t, void *user)
     const hs_trigger *trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 1));
     const char *const *names = HS_NAMES("global_step");
     const stage *s = ((void **)user)[0];
+    (void)t;
     const hs_hook hooks[] = {
-        hs_logging_tensor(.tensors = names, .trigger = trigger, .env = &t->env),
-        hs_evaluation(.metrics = names, .trigger = trigger, .env = &t->env),
-        hs_step_counter(.trigger = trigger, .env = &t->env),
-        hs_nan_tensor(.tensor = "global_step", .trigger = trigger, .env = &t->env),
-        hs_profiler(.trace_dir = s->directory, .trigger = trigger, .env = &t->env),
-        hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = s->directory, .trigger = trigger, .env = &t->env),
-        hs_scalars(.tensors = names, .summary_dir = s->directory, .trigger = trigger, .env = &t->env),
+        hs_logging_tensor(.tensors = names, .trigger = trigger),
+        hs_evaluation(.metrics = names, .trigger = trigger),
+        hs_step_counter(.trigger = trigger),
+        hs_nan_tensor(.tensor = "global_step", .trigger = trigger),
+        hs_profiler(.trace_dir = s->directory, .trigger = trigger),
+        hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = s->directory, .trigger = trigger),
+        hs_scalars(.tensors = names, .summary_dir = s->directory, .trigger = trigger),
         hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = trigger),
         {.ops = NULL},
     };

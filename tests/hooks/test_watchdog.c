@@ -10,7 +10,7 @@
 
 #define FLOOR  0.1   /* seconds of that clock. The watchdog polls 20 times in as many real seconds */
 #define MOMENT 0.005 /* seconds of one advance */
-#define WATCH  .floor_secs = FLOOR, .init_floor_secs = FLOOR
+#define WATCH  .floor_secs = FLOOR
 
 typedef struct room room;
 
@@ -215,7 +215,6 @@ static void invalid_options_are_refused(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_watchdog(.floor_secs = -2), HS_INVALID_ARGUMENT, "floor_secs is -2");
-    stage_refuses(s, hs_watchdog(.save_floor_secs = -3), HS_INVALID_ARGUMENT, "save_floor_secs is -3");
     stage_refuses(s, hs_watchdog(.factor = 0.5), HS_INVALID_ARGUMENT, "factor is 0.5");
     stage_refuses(s, hs_watchdog(.action = 2), HS_INVALID_ARGUMENT, "action is 2");
     stage_refuses(s, hs_watchdog(.heartbeat_secs = -1), HS_INVALID_ARGUMENT, "heartbeat_secs is -1");
@@ -264,7 +263,7 @@ static void opening_a_session_may_take_three_times_as_long(void **state)
     room r;
     slow x = {.s = *state, .callback = "begin", .waits_for = "the limit is 0.3 s"};
     build(&r, *state, false);
-    open_room(&r, (hs_hook[]){hs_watchdog(.floor_secs = FLOOR), slow_hook(&x)}, 2, NULL);
+    open_room(&r, (hs_hook[]){hs_watchdog(WATCH), slow_hook(&x)}, 2, NULL);
     assert_true(x.waited);
     finish(&r);
 }
@@ -354,10 +353,7 @@ static void a_stalled_save_is_not_aborted(void **state)
     build(&r, *state, false);
     hs_saver *made = add_saver(&r);
     const hs_saver_listener listener = {&ops, &r};
-    open_room(
-        &r,
-        (hs_hook[]){hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN, .data_floor_secs = HS_NEVER), saver(&r, &listener)},
-        2, NULL);
+    open_room(&r, (hs_hook[]){hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN), saver(&r, &listener)}, 2, NULL);
     train(&r);
     assert_false(hs_session_should_stop(r.s->session));
     stage_close(r.s);
@@ -402,12 +398,12 @@ static void runs_of_hooks_count_as_progress(void **state)
     assert_lacks(r.s->t.log, "no progress");
 }
 
-static void a_phase_can_be_left_unwatched(void **state)
+static void without_a_floor_nothing_is_a_stall(void **state)
 {
     room r;
     build(&r, *state, false);
-    open_one(&r, hs_watchdog(WATCH, .data_floor_secs = HS_NEVER, .heartbeat = test_path(r.s->directory, "beat"),
-                             .heartbeat_secs = 0.002));
+    open_one(&r,
+             hs_watchdog(.floor_secs = HS_NEVER, .heartbeat = test_path(r.s->directory, "beat"), .heartbeat_secs = 0.002));
     char *beat = NULL;
     for (bool seen = false; !seen; free(beat)) { /* the heartbeat is written, and shows a long time without progress */
         test_env_advance(&r.s->t, MOMENT);
@@ -572,7 +568,7 @@ static void each_session_has_its_own(void **state)
     room quiet, r;
     stage s = {.directory = NULL};
     build(&quiet, *state, false);
-    open_one(&quiet, hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN, .data_floor_secs = HS_NEVER));
+    open_one(&quiet, hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN));
     test_env_init(&s.t);
     build(&r, &s, false);
     open_one(&r, hs_watchdog(WATCH));
@@ -741,7 +737,7 @@ static hs_code scenario(test_env *t, void *user)
     if (!graph)
         return HS_RESOURCE_EXHAUSTED;
     hs_graph_global_step(graph, NULL, &r.step);
-    hs_hook hook = hs_watchdog(.heartbeat = test_path(s.directory, "beat"), .env = &t->env);
+    hs_hook hook = hs_watchdog(.heartbeat = test_path(s.directory, "beat"));
     hs_code code = HS_OK;
     for (int i = 0; !code && i < 2; i++) {
         const hs_hook held = hs_hook_hold(hook);
@@ -776,7 +772,7 @@ int main(void)
         with_stage(a_stalled_save_is_not_aborted),
         with_stage(polling_counts_as_progress),
         with_stage(runs_of_hooks_count_as_progress),
-        with_stage(a_phase_can_be_left_unwatched),
+        with_stage(without_a_floor_nothing_is_a_stall),
         with_stage(limits_are_learned),
         with_stage(without_a_factor_nothing_is_learned),
         with_stage(limits_are_resumed),

@@ -274,9 +274,9 @@ class Plugins(Values):
         metrics = [api_pb2.MetricInfo(name=api_pb2.MetricName(tag="loss"), display_name="the loss"),
                    api_pb2.MetricInfo(name=api_pb2.MetricName(group="validation", tag="accuracy"),
                                       dataset_type=api_pb2.DATASET_VALIDATION)]
-        wanted = [hparams_summary.experiment_pb(infos, metrics, "ada", "an *experiment*", 1.5),
-                  hparams_summary.session_start_pb({"optimizer": "adam", "rate": 0.0, "nesterov": False}, "model",
-                                                   "http://x", "group", 2.5),
+        wanted = [hparams_summary.experiment_pb(infos, metrics, time_created_secs=1.5),
+                  hparams_summary.session_start_pb({"optimizer": "adam", "rate": 0.0, "nesterov": False},
+                                                   group_name="group", start_time_secs=2.5),
                   hparams_summary.session_end_pb(api_pb2.STATUS_SUCCESS, 3.5)]
         for what in ("config", "start", "end"):
             self.ask("hparams", what)

@@ -89,12 +89,9 @@ static hs_code put_hparams(hs_summary *s, const char *what, hs_error *err)
         {.type = HS_HPARAM_UNSET},
     };
     if (strcmp(what, "config") == 0)
-        return hs_hparams_config(
-            s,
-            HS_HPARAMS_CONFIG_OPTIONS(infos, metrics, .description = "an *experiment*", .user = "ada", .created_secs = 1.5),
-            err);
+        return hs_hparams_config(s, HS_HPARAMS_CONFIG_OPTIONS(infos, metrics, .created_secs = 1.5), err);
     if (strcmp(what, "start") == 0)
-        return hs_hparams_start(s, HS_HPARAMS_START_OPTIONS(values, "group", "model", "http://x", .start_secs = 2.5), err);
+        return hs_hparams_start(s, HS_HPARAMS_START_OPTIONS(values, "group", .start_secs = 2.5), err);
     return hs_hparams_end(s, HS_HPARAMS_SUCCESS, 3.5, err);
 }
 

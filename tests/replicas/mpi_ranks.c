@@ -71,15 +71,15 @@ static void call_all(const hs_group *group)
     check(data != NULL, "malloc", &err);
     const hs_env no_size = {0}, no_free = HS_INIT(hs_env, .allocator = {.alloc = hs_env_default()->allocator.alloc}),
                  logs = HS_INIT(hs_env, .logger = hs_env_default()->logger);
-    const hs_mpi_options invalid[] = {HS_INIT(hs_mpi_options, .no_detector = true, .env = &no_size),
-                                      HS_INIT(hs_mpi_options, .no_detector = true, .env = &no_free),
+    const hs_mpi_options invalid[] = {HS_INIT(hs_mpi_options, .detector_secs = HS_NEVER, .env = &no_size),
+                                      HS_INIT(hs_mpi_options, .detector_secs = HS_NEVER, .env = &no_free),
                                       HS_INIT(hs_mpi_options, .collective_secs = -3),
-                                      HS_INIT(hs_mpi_options, .no_detector = true, .detector_secs = HS_NEVER),
-                                      HS_INIT(hs_mpi_options, .no_detector = true, .failure_grace_secs = -2)};
+                                      HS_INIT(hs_mpi_options, .detector_secs = -2),
+                                      HS_INIT(hs_mpi_options, .detector_secs = HS_NEVER, .failure_grace_secs = -2)};
     hs_mpi_group_free(NULL);
     for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
         check(!hs_mpi_group_new(MPI_COMM_WORLD, &invalid[i], &err) && err.code == HS_INVALID_ARGUMENT, "an option", &err);
-    hs_mpi_group *other = hs_mpi_group_new(MPI_COMM_WORLD, HS_MPI_OPTIONS(.no_detector = true, .env = &logs), &err);
+    hs_mpi_group *other = hs_mpi_group_new(MPI_COMM_WORLD, HS_MPI_OPTIONS(.detector_secs = HS_NEVER, .env = &logs), &err);
     check(other != NULL, "an env without memory", &err);
     hs_mpi_group_free(other);
     check(!hs_mpi_group_new(MPI_COMM_NULL, NULL, &err) && err.code == HS_INVALID_ARGUMENT, "no communicator", &err);

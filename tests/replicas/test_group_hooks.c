@@ -43,7 +43,7 @@ static hs_code (*set_rate)(void *user, hs_knob_value value, hs_error *err);
 static void add_control(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
 {
     (void)chief;
-    hooks[0] = hs_control(.path = hooked_path(rank->of, "control"), .poll_secs = 1,
+    hooks[0] = hs_control(.path = hooked_path(rank->of, "control"),
                           .knobs = HS_KNOBS({.name = "rate", .value = &rank->rate, .set = set_rate, .user = rank}));
 }
 
@@ -322,8 +322,8 @@ static void an_evaluation_that_fails_on_one_rank_fails_on_all(void **state)
 static void add_all(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
 {
     (void)chief;
-    hooks[0] = hs_control(.path = hooked_path(rank->of, "control"), .poll_secs = 1,
-                          .knobs = HS_KNOBS({.name = "rate", .value = &rank->rate}));
+    hooks[0] =
+        hs_control(.path = hooked_path(rank->of, "control"), .knobs = HS_KNOBS({.name = "rate", .value = &rank->rate}));
     hooks[1] = hs_finite_guard(.losses = HS_NAMES("loss"), .policy = HS_GUARD_ROLLBACK, .skip_op = "skip");
     hooks[2] = hs_evaluation(.metrics = HS_NAMES("loss"), .eval_op = "eval", .every_n_steps = 3, .n_batches = 1);
     hooks[3] = hs_early_stopping(.tensor = "loss", .patience = 100);

@@ -322,13 +322,6 @@ static int record_end(void *user, int32_t failed_rank, const hs_error *why)
     return EXIT_CODE;
 }
 
-static void continue_instead(void *user, const hs_error *why)
-{
-    process *p = user;
-    check(p, strcmp(p->results->message, why->message) == 0);
-    process_say(p);
-}
-
 static void silent(void *user, hs_log_level level, const char *text)
 {
     (void)user, (void)level;
@@ -348,7 +341,6 @@ static int be_stuck(process *p)
 {
     const hs_env env = HS_INIT(hs_env, .logger = {keep_end, p});
     p->options.env = &env;
-    p->options.on_rank_failure_user = p;
     const hs_group *group = process_connect(p);
     check_code(p, agree(p), HS_OK);
     group->ops->set_abandon(group->self, record_end, p);
@@ -391,21 +383,6 @@ static void a_stuck_process_ends_with_the_code_of_its_session(void **state)
                         i ? "exit code 75: the session is still open 1.01 s after this failure: rank 1"
                           : "exit code 75: the session is still open 0.01 s after this failure: rank 1");
         assert_contains(all->results[i].message, "has failed: its connection has ended");
-    }
-}
-
-static void on_rank_failure_is_called_instead(void **state)
-{
-    processes *all = *state;
-    processes_prepare(all, 3, be_stuck);
-    all->options.on_rank_failure = continue_instead;
-    start_stuck(all);
-    for (int32_t i = 0; i < 3; i += 2) {
-        processes_await(all, i); /* from the function */
-        processes_answer(all, i);
-        processes_finish(all, i);
-        assert_int_equal(processes_exit_code(all, i), 0);
-        assert_int_equal(all->results[i].numbers[2], 1);
     }
 }
 
@@ -755,7 +732,6 @@ int main(void)
         with_processes(a_call_ends_if_rank_0_is_missing),
         with_processes(a_long_wait_is_logged),
         with_processes(a_stuck_process_ends_with_the_code_of_its_session),
-        with_processes(on_rank_failure_is_called_instead),
         with_processes(a_process_without_a_session_is_not_ended),
         with_processes(a_call_that_times_out_ends_the_stuck_processes),
         with_processes(strangers_do_not_disturb_the_ranks),

@@ -252,7 +252,7 @@ static hs_code short_life(test_env *t, void *user)
     (void)user;
     hs_graph_global_step(graph, NULL, NULL);
     hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &loss);
-    hs_hook hook = hs_nan_tensor(.tensor = "loss", .env = &t->env);
+    hs_hook hook = hs_nan_tensor(.tensor = "loss");
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_graph_backend(graph), &options, &err);
     for (int i = 0; i < 2 && hs_step_begin(session); i++)

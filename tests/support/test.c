@@ -350,9 +350,9 @@ static bool is_tolerated(const test_env *t, const test_env *undisturbed, const c
 /* The hooks of the scenario get their memory from the environment. */
 static hs_code play(test_scenario scenario, test_env *t, void *user)
 {
-    hs__set_hook_memory(&t->env);
+    const hs_env *earlier = hs__set_hook_memory(&t->env);
     hs_code code = scenario(t, user);
-    hs__set_hook_memory(NULL);
+    hs__set_hook_memory(earlier);
     return code;
 }
 

@@ -150,7 +150,9 @@ size_t test_env_live(test_env *t);
 /* Returns true if the log contains the text. Threads may write to the log at the same time. */
 bool test_env_logged(test_env *t, const char *part);
 
-/* Runs the scenario without a failure, and then with a failure of the 1st, 2nd, ... allocation, until the scenario makes
+/* Hooks that the scenario makes get their memory from its environment.
+ *
+ * Runs the scenario without a failure, and then with a failure of the 1st, 2nd, ... allocation, until the scenario makes
  * fewer allocations. If an allocation failed, the scenario must return HS_RESOURCE_EXHAUSTED, unless it tolerates the
  * failure (test_tolerate). It must free and close everything. */
 typedef hs_code (*test_scenario)(test_env *t, void *user);

@@ -327,9 +327,9 @@ static int leave_on_rank_3(void *user, const hs_group *group)
 
 static hs_simulation *without_detector(int32_t rank_count, uint64_t seed, hs_rank_main_fn main, void *user)
 {
-    return hs_simulation_new(
-        HS_SIMULATION_OPTIONS(.main = main, .user = user, .seed = seed, .rank_count = rank_count, .no_detector = true),
-        &err);
+    return hs_simulation_new(HS_SIMULATION_OPTIONS(.main = main, .user = user, .seed = seed, .rank_count = rank_count,
+                                                   .detector_secs = HS_NEVER),
+                             &err);
 }
 
 static void a_deadlock_is_an_error_that_says_where_each_rank_waits(void **state)
@@ -952,8 +952,8 @@ static void invalid_options_are_refused(void **state)
     assert_says(&err, HS_INVALID_ARGUMENT, "rank_count is 0");
     assert_null(hs_simulation_new(HS_SIMULATION_OPTIONS(.main = exchange, .stack_bytes = -1, .rank_count = 1), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "stack_bytes is negative");
-    assert_null(hs_simulation_new(HS_SIMULATION_OPTIONS(.main = exchange, .detector_secs = -1, .rank_count = 1), &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "detector_secs is -1");
+    assert_null(hs_simulation_new(HS_SIMULATION_OPTIONS(.main = exchange, .detector_secs = -2, .rank_count = 1), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "detector_secs is -2");
     assert_null(hs_simulation_new(HS_SIMULATION_OPTIONS(.env = &bad, .main = exchange, .rank_count = 1), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "env is invalid");
 }

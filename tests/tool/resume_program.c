@@ -268,7 +268,7 @@ static int train(const char *checkpoint_dir)
     hs_hook limit = hs_stop_after(.this_run_secs = 3600), watchdog = hs_watchdog();
     hs_hook rows = hs_metrics_file(.path = "run/rows.csv", .tensors = HS_NAMES("loss"), .every_n_secs = 1e-4);
     hs_hook scalars = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_secs = 1e-4, .summary_dir = "run");
-    hs_hook control = hs_control(.path = "run/control", .poll_secs = 1e-6);
+    hs_hook control = hs_control(.path = "run/control");
     hs_training_options options =
         HS_INIT(hs_training_options, .checkpoint_dir = is("no_directory") ? NULL : checkpoint_dir,
                 .summary_dir = is("summaries") ? "summaries" : NULL, .save_checkpoint_steps = is("seldom") ? HS_NEVER : 3,

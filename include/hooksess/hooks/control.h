@@ -23,7 +23,7 @@
  *
  *   echo 'set rate=0.001' > run/order && chmod go-w run/order && mv run/order run/control
  *
- * It reads after the first training run, and then every poll_secs, after a run. It uses the operating system's files, also
+ * It reads after the first training run, and then once a second, after a run. It uses the operating system's files, also
  * if hs_env.files is set.
  *
  * The file must belong to the user of the process, and the mode must not let others write (022). Symbolic links, other
@@ -79,9 +79,7 @@ typedef struct hs_control_options {
     size_t size;
     const char *path;        /* (required) the file */
     const hs_knob *knobs;    /* HS_KNOBS(...). NULL: none */
-    double poll_secs;        /* seconds between reads. 0: 1. Negative: HS_INVALID_ARGUMENT */
     const char *summary_dir; /* directory of the session's event file for changes. NULL: none */
-    const hs_env *env;
 } hs_control_options;
 
 HS_API hs_hook hs_control_hook(const hs_control_options *options);

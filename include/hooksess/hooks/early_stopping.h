@@ -43,7 +43,6 @@ typedef struct hs_early_stopping_options {
     /* Restores it after each normal end of the session. A resumed run then continues from the best step */
     bool restore_at_any_end;
     unsigned char reserved[5];
-    const hs_env *env;
 } hs_early_stopping_options;
 
 HS_API hs_hook hs_early_stopping_hook(const hs_early_stopping_options *options);

@@ -41,7 +41,7 @@ typedef struct hs_evaluation_options {
     /* Op that evaluates one batch. NULL: none. In a group it must not be a collective op, unless all ranks have the same
      * number of batches */
     const char *eval_op;
-    hs_evaluate_fn evaluate; /* instead of metrics, ops, summary_dir and summary_writer */
+    hs_evaluate_fn evaluate; /* instead of metrics, ops and summary_dir */
     void *user;
     /* Steps between evaluations. Set one of every_n_steps, every_n_secs and trigger; with at_end, none is needed */
     int64_t every_n_steps;
@@ -52,12 +52,10 @@ typedef struct hs_evaluation_options {
     /* With eval_op: number of its runs. 0, HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation, not the training.
      * If there was no batch, the log gets a warning and nothing is reported */
     int64_t n_batches;
-    const char *summary_dir;           /* for scalars NAME/METRIC at the global step. NULL: none */
-    hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
+    const char *summary_dir; /* for scalars NAME/METRIC at the global step. NULL: none */
     /* A hook of hs_moving_average in the same session: the evaluation uses its averages in place of the variables. The
      * struct is copied. NULL: the variables are evaluated */
     const hs_hook *moving_average;
-    const hs_env *env;
 } hs_evaluation_options;
 
 HS_API hs_hook hs_evaluation_hook(const hs_evaluation_options *options);

@@ -24,7 +24,6 @@ typedef struct hs_feed_fn_options {
     size_t size;
     hs_feeds_fn feeds; /* (required) */
     void *user;
-    const hs_env *env;
 } hs_feed_fn_options;
 
 HS_API hs_hook hs_feed_fn_hook(const hs_feed_fn_options *options);

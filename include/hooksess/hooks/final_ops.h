@@ -26,7 +26,6 @@ typedef struct hs_final_ops_options {
     const hs_feed *feeds;     /* HS_FEEDS(...). Borrowed, with their data. NULL: none */
     hs_final_values_fn done;  /* called after a successful run. NULL: the values are ignored */
     void *user;
-    const hs_env *env;
 } hs_final_ops_options;
 
 HS_API hs_hook hs_final_ops_hook(const hs_final_ops_options *options);

@@ -9,10 +9,10 @@
  *
  *     hs_hook hook = hs_global_step_waiter(.wait_until_step = 100);
  *
- * before_run reads the step repeatedly, and sleeps between reads by the clock of the backend's environment. The log gets a
- * line at the start and one a minute. After the step is reached, the hook never waits again, also after a recovery. A
- * requested stop ends the wait within a second; the current run is still made. If the step cannot be read, the run fails.
- * List this hook before hooks that read the step or the clock: earlier values are outdated after the wait.
+ * before_run reads the step every half second, by the clock of the backend's environment. The log gets a line at the start
+ * and one a minute. After the step is reached, the hook never waits again, also after a recovery. A requested stop ends the
+ * wait; the current run is still made. If the step cannot be read, the run fails. List this hook before hooks that read the
+ * step or the clock: earlier values are outdated after the wait.
  *
  * Threads: any thread, at any time. */
 
@@ -21,8 +21,6 @@ HS_BEGIN_DECLS
 typedef struct hs_global_step_waiter_options {
     size_t size;
     int64_t wait_until_step; /* 0: does not wait */
-    double poll_secs;        /* seconds between reads of the step. 0: 0.5 */
-    const hs_env *env;
 } hs_global_step_waiter_options;
 
 HS_API hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *options);

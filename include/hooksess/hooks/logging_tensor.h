@@ -39,7 +39,6 @@ typedef struct hs_logging_tensor_options {
     unsigned char reserved[6];
     hs_logging_format_fn formatter; /* NULL: the line above */
     void *user;
-    const hs_env *env;
 } hs_logging_tensor_options;
 
 HS_API hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *options);

@@ -65,7 +65,6 @@ typedef struct hs_metrics_file_options {
      * not call the hook */
     bool every_rank;
     unsigned char reserved[6];
-    const hs_env *env;
 } hs_metrics_file_options;
 
 /* The graph needs a global step. `begin` also fails if two columns have the same name. The first run fails with

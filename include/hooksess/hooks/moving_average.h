@@ -48,7 +48,6 @@ typedef struct hs_moving_average_options {
      * step after the run. TensorFlow: num_updates */
     bool ramp;
     unsigned char reserved[7];
-    const hs_env *env;
 } hs_moving_average_options;
 
 /* `begin` also returns HS_NOT_FOUND for a name that is not a variable, and HS_INVALID_ARGUMENT for a variable of another

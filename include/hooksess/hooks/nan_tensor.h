@@ -37,7 +37,6 @@ typedef struct hs_nan_tensor_options {
     const hs_trigger *trigger;
     hs_on_nan on_nan; /* 0: HS_NAN_FAIL */
     int32_t reserved_on_nan;
-    const hs_env *env;
 } hs_nan_tensor_options;
 
 HS_API hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *options);

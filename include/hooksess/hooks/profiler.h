@@ -16,8 +16,9 @@
  *
  * The trace has a process "hooks" with a thread for each hook, without boundaries after the profiler's. It has a process
  * for each device of the backend, with overlapping ops in separate rows. Work of other threads, such as producers of
- * queues, is not included. Times are microseconds since 1970. "metadata" has the step and "dropped_events". A file appears
- * complete or not at all. If it cannot be written, the log gets a warning, and training continues.
+ * queues, is not included. Times are microseconds since 1970. Events beyond 64 MiB are dropped. "metadata" has the step and
+ * their number, "dropped_events". A file appears complete or not at all. If it cannot be written, the log gets a warning,
+ * and training continues.
  *
  * Threads: any thread, at any time. */
 
@@ -29,13 +30,11 @@ typedef struct hs_profiler_options {
     int64_t every_n_steps;     /* steps between traces. Set one of every_n_steps, every_n_secs and trigger */
     double every_n_secs;       /* seconds between traces */
     const hs_trigger *trigger; /* `last` is invalid: HS_INVALID_ARGUMENT */
-    int64_t max_bytes;         /* largest size of a file's events; later events are dropped and counted. 0: 64 MiB */
     bool show_memory;          /* adds the memory that each op returned or requested, if the backend reports it */
     /* In a group: each rank writes, rank 2 for example to TRACE_DIR.rank-00002. False: only rank 0 writes, and the others
      * do not call the hook */
     bool every_rank;
     unsigned char reserved[6];
-    const hs_env *env;
 } hs_profiler_options;
 
 HS_API hs_hook hs_profiler_hook(const hs_profiler_options *options);

@@ -10,9 +10,9 @@
  *
  *     hs_hook hook = hs_progress(.tensors = HS_NAMES("loss"), .last_step = 10000);
  *
- * On a terminal it is one line that is rewritten in place, cut to the width. In a file or a pipe it is whole lines. The
- * rate is that of the last steps (half-life 30 s). At a normal end, a last line has the total time. A restore or a
- * decreasing step restarts both. Nothing is saved in checkpoints.
+ * On a terminal it is one line that is rewritten in place, at most five times a second, cut to the width. In a file or a
+ * pipe it is whole lines. The rate is that of the last steps (half-life 30 s). At a normal end, a last line has the total
+ * time. A restore or a decreasing step restarts both. Nothing is saved in checkpoints.
  *
  * The hook writes to the descriptor directly, not through the log or stdio. A failing write never fails the training and
  * raises no SIGPIPE. Text that a full descriptor refuses is dropped. After another error, the hook writes nothing more.
@@ -35,11 +35,7 @@ typedef struct hs_progress_options {
     int64_t every_n_steps;     /* not on a terminal: steps between lines. If this and the next two are 0: 10 seconds */
     double every_n_secs;       /* not on a terminal: seconds between lines, instead of every_n_steps */
     const hs_trigger *trigger; /* not on a terminal: instead of every_n_steps and every_n_secs */
-    double times_a_second;     /* on a terminal: most rewrites per second, 0.001 to 1000. 0: 5 */
     int64_t descriptor;        /* an open file descriptor. The caller closes it after the session. 0: 2, stderr */
-    bool plain;                /* whole lines on a terminal too */
-    unsigned char reserved[7];
-    const hs_env *env;
 } hs_progress_options;
 
 /* The graph needs a global step. */

@@ -37,7 +37,6 @@ typedef struct hs_replica_check_options {
     const hs_trigger *trigger;      /* instead of every_n_steps and every_n_secs. Its `last` is HS_INVALID_ARGUMENT */
     hs_on_divergence on_divergence; /* 0: HS_DIVERGENCE_FAIL */
     int32_t reserved_on_divergence;
-    const hs_env *env;
 } hs_replica_check_options;
 
 /* The graph needs a global step. `begin` also returns HS_UNIMPLEMENTED if the backend cannot read variables, or cannot set

@@ -53,7 +53,6 @@ HS_BEGIN_DECLS
 typedef struct hs_run_status_options {
     size_t size;
     const char *status_dir; /* (required) created if missing */
-    const hs_env *env;
 } hs_run_status_options;
 
 HS_API hs_hook hs_run_status_hook(const hs_run_status_options *options);

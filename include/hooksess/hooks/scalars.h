@@ -38,7 +38,6 @@ typedef struct hs_scalars_options {
      * do not call the hook */
     bool every_rank;
     unsigned char reserved[7];
-    const hs_env *env;
 } hs_scalars_options;
 
 /* Returns the hook. Errors:

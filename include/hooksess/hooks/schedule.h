@@ -64,7 +64,6 @@ typedef struct hs_schedule_options {
     /* Constant pieces, instead of decay and hold_steps: HS_SCHEDULE_POINTS(...), steps ascending. Before the first point
      * the value is `from`. Copied. NULL: none */
     const hs_schedule_point *points;
-    const hs_env *env;
 } hs_schedule_options;
 
 /* The graph needs a global step. `begin` also returns HS_NOT_FOUND if the graph has no such number, and HS_UNIMPLEMENTED if

@@ -25,6 +25,8 @@
  * If runs do not advance the global step, the log gets a warning, once per stall: in the first such run with every_n_steps,
  * after one interval with every_n_secs.
  *
+ * In a group only rank 0 calls the hook.
+ *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
@@ -40,11 +42,6 @@ typedef struct hs_step_counter_options {
     const char *unit;                  /* with units_per_step: the unit's name, in the plural. Copied. NULL: "examples" */
     double flops_per_step;             /* floating-point operations per step, on all devices. 0: not measured */
     double peak_flops;                 /* (required with flops_per_step) peak operations per second of all devices */
-    /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 writes, and the others
-     * do not call the hook */
-    bool every_rank;
-    unsigned char reserved[7];
-    const hs_env *env;
 } hs_step_counter_options;
 
 /* The graph needs a global step. */

@@ -34,7 +34,6 @@ typedef struct hs_stop_after_options {
     double this_run_secs;      /* seconds of this session. 0, HS_NEVER: no limit */
     double deadline_unix_secs; /* seconds since 1970, UTC. 0, HS_NEVER: no limit */
     double margin_secs;        /* seconds reserved for the time after the last save. 0: none */
-    const hs_env *env;
 } hs_stop_after_options;
 
 HS_API hs_hook hs_stop_after_hook(const hs_stop_after_options *options);

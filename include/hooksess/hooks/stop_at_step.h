@@ -24,7 +24,6 @@ typedef struct hs_stop_at_step_options {
      * with the same hook (hs_hook_hold) */
     int64_t num_steps;
     int64_t last_step; /* steps of the whole training, over all starts of the program; instead of num_steps */
-    const hs_env *env;
 } hs_stop_at_step_options;
 
 /* The graph needs a global step. */

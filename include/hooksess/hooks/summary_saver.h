@@ -21,6 +21,8 @@
  * With a trigger, the first run is fetched only if `first` is set. Its `last` fetches at the end by an extra run, unless
  * that step was fetched or no run was made.
  *
+ * In a group only rank 0 calls the hook.
+ *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
@@ -35,11 +37,6 @@ typedef struct hs_summary_saver_options {
     const hs_trigger *trigger;         /* instead of every_n_steps and every_n_secs */
     const char *summary_dir;           /* directory of the session's event file. Set either this or summary_writer */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
-    /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 writes, and the others
-     * do not call the hook */
-    bool every_rank;
-    unsigned char reserved[7];
-    const hs_env *env;
 } hs_summary_saver_options;
 
 /* The graph needs a global step. */

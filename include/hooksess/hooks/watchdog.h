@@ -9,8 +9,8 @@
  *
  *     hs_hook hook = hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "run/heartbeat.json");
  *
- * A thread of the hook reads the session's phase (hs_raw_session_phase) once a second; if floors are below 20 seconds, 20
- * times in the smallest floor. Signs of life are runs, raw runs, changes of the phase or of the called hook, and calls of
+ * A thread of the hook reads the session's phase (hs_raw_session_phase) once a second; if floor_secs is below 20, 20 times
+ * in this time. Signs of life are runs, raw runs, changes of the phase or of the called hook, and calls of
  * hs_session_poll() and hs_raw_session_stop_requested(), but not of hs_op_stop_requested(). A dequeue that waits is phase
  * DATA.
  *
@@ -37,8 +37,9 @@ typedef enum hs_watchdog_action {
 
 typedef struct hs_watchdog_options {
     size_t size;
-    double floor_secs;         /* least limit of a phase in seconds. 0: 600. HS_NEVER: not watched */
-    double factor;             /* see above; at least 1. 0: 10. HS_NEVER: the floors are the limits */
+    /* Least limit of a phase in seconds; three times as much for HS_PHASE_INIT. 0: 600. HS_NEVER: no limit */
+    double floor_secs;
+    double factor;             /* see above; at least 1. 0: 10. HS_NEVER: the floor is the limit */
     hs_watchdog_action action; /* 0: HS_WATCHDOG_WARN */
     int32_t reserved_action;
     /* Path of a file that a second thread of the hook writes again every heartbeat_secs. The last level of its directory is
@@ -53,9 +54,6 @@ typedef struct hs_watchdog_options {
      *   stalled     true: still_secs is beyond the limit */
     const char *heartbeat;
     double heartbeat_secs; /* seconds between two heartbeats. 0: 10 */
-    /* Floors of single phases (hs_phase). 0: floor_secs, for init 3 * floor_secs. HS_NEVER: not watched */
-    double init_floor_secs, data_floor_secs, step_floor_secs, eval_floor_secs, save_floor_secs, end_floor_secs;
-    const hs_env *env;
 } hs_watchdog_options;
 
 /* `begin` also fails if a thread cannot be started. */
