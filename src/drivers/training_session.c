@@ -95,8 +95,7 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
                                  hs_scaffold *scaffold)
 {
     schedule save = checkpoint_schedule(options);
-    const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps,
-                                         .first = !options->no_initial_checkpoint);
+    const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps, .first = true);
     if (!directory || !*directory || save.off)
         return;
     *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
@@ -107,7 +106,7 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
 
 static size_t make_status_hook(hs_hook *hook, const hs_training_options *options)
 {
-    if (options->is_worker || options->no_run_status || !options->checkpoint_dir || !*options->checkpoint_dir)
+    if (options->is_worker || !options->checkpoint_dir || !*options->checkpoint_dir)
         return 0;
     *hook = hs_run_status(.status_dir = options->checkpoint_dir);
     return 1;
@@ -162,12 +161,11 @@ static hs_code check_schedule(double secs, int64_t steps, const hs_trigger *trig
 /* Refuses options for saving if no checkpoints are saved. Workers may have the chief's options. */
 static hs_code check_saves(const hs_training_options *options, hs_error *err)
 {
-    const char *set = options->listeners               ? "listeners"
-                      : options->max_to_keep           ? "max_to_keep"
-                      : options->no_initial_checkpoint ? "no_initial_checkpoint"
-                      : options->background            ? "background"
-                      : options->overlap               ? "overlap"
-                                                       : NULL;
+    const char *set = options->listeners     ? "listeners"
+                      : options->max_to_keep ? "max_to_keep"
+                      : options->background  ? "background"
+                      : options->overlap     ? "overlap"
+                                             : NULL;
     bool saves = options->checkpoint_dir && *options->checkpoint_dir && !checkpoint_schedule(options).off;
     if (set && !saves)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -178,10 +176,6 @@ static hs_code check_saves(const hs_training_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
                             (long long)options->max_to_keep);
-    if (options->no_initial_checkpoint && options->save_checkpoint_trigger)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_training_options: each of no_initial_checkpoint and save_checkpoint_trigger is given; give "
-                            "at most one of the two: a trigger saves initially only if its `first` is set");
     return HS_OK;
 }
 

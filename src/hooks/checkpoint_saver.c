@@ -934,5 +934,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
 {
-    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, env, check, fill, given);
+    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, group, check, fill, given);
 }

@@ -186,11 +186,10 @@ static hs_code inspect(const watched_list *watched, hs__spikes *spikes, hs_run_c
 /* Writes the tensors of a bad step to safetensors files. A failure is a warning in the log. */
 typedef struct {
     char *directory; /* NULL: no dumps */
-    int64_t most;    /* HS_NEVER: no limit */
-    int64_t made;
+    int made;
 } dump_files;
 
-enum { PATH = 4096, NAME = 32 };
+enum { PATH = 4096, NAME = 32, MOST_DUMPS = 3 };
 
 /* The fetched tensors become variables of a temporary graph, because hs_safetensors_save saves the variables of a session.
  */
@@ -297,14 +296,14 @@ static hs_code save_files(const dump_files *dump, const temporary_graph *tempora
     return hs_safetensors_save(session, path, &options, err);
 }
 
-/* Writes the watched tensors and the variables, unless `most` dumps were made. */
+/* Writes the watched tensors and the variables, unless MOST_DUMPS dumps were made. */
 static void write_dump(dump_files *dump, const watched_list *watched, hs_raw_session *session, const hs_run_values *values,
                        const finding *found)
 {
     const hs_env *env = hs__session_env(session);
     hs_error error = {0};
     temporary_graph temporary = {0};
-    if (!dump->directory || (dump->most != HS_NEVER && dump->made >= dump->most))
+    if (!dump->directory || dump->made >= MOST_DUMPS)
         return;
     dump->made++;
     int number = find_number(dump, env, found->step);
@@ -321,15 +320,7 @@ static void write_dump(dump_files *dump, const watched_list *watched, hs_raw_ses
 
 /* The hook. */
 
-enum {
-    MOST_DUMPS = 3,
-    MOST_ROLLBACKS = 3,
-    MOST_SKIPS = 10,
-    SNAPSHOT_LIMIT = 1 << 30,
-    SPIKE_ZSCORE = 7,
-    SPIKE_WINDOW = 128,
-    LARGEST_WINDOW = 1 << 20
-};
+enum { MOST_ROLLBACKS = 3, MOST_SKIPS = 10, SPIKE_ZSCORE = 7, SPIKE_WINDOW = 128, LARGEST_WINDOW = 1 << 20 };
 
 static const int64_t MOST_RUNS = INT64_MAX / 2;
 
@@ -670,14 +661,11 @@ static hs_code check_rollback(const hs_finite_guard_options *o, hs_error *err)
 {
     hs_code code;
     if (o->policy != HS_GUARD_ROLLBACK)
-        return REFUSE_UNUSED("HS_GUARD_ROLLBACK", err, {"saver", o->saver}, {"scaffold", o->scaffold},
-                             {"max_rollbacks", o->max_rollbacks}, {"learning_rate", is_given(o->learning_rate)},
+        return REFUSE_UNUSED("HS_GUARD_ROLLBACK", err, {"saver", o->saver}, {"max_rollbacks", o->max_rollbacks},
+                             {"learning_rate", is_given(o->learning_rate)},
                              {"learning_rate_factor", o->learning_rate_factor != 0}, {"skip_op", is_given(o->skip_op)},
-                             {"skip_batches", o->skip_batches}, {"snapshot_limit", o->snapshot_limit});
-    if (o->saver && o->scaffold)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
+                             {"skip_batches", o->skip_batches});
     if ((code = check_count("max_rollbacks", o->max_rollbacks, true, err)) ||
-        (code = check_count("snapshot_limit", o->snapshot_limit, true, err)) ||
         (code = check_count("skip_batches", o->skip_batches, false, err)))
         return code;
     if (!is_given(o->learning_rate) &&
@@ -700,12 +688,10 @@ static hs_code check_skip(const hs_finite_guard_options *o, hs_error *err)
             err, HS_INVALID_ARGUMENT,
             "HS_GUARD_SKIP_STEP requires update_op: let the training run only compute gradients, and name the op that "
             "applies them");
-    if (o->every_n_steps || o->every_n_secs != 0 || o->trigger)
+    if (o->every_n_steps || o->trigger)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "HS_GUARD_SKIP_STEP excludes %s, because it checks every training run",
-                            o->trigger         ? "trigger"
-                            : o->every_n_steps ? "every_n_steps"
-                                               : "every_n_secs");
+                            o->trigger ? "trigger" : "every_n_steps");
     return check_count("max_skips", o->max_skips, true, err);
 }
 
@@ -739,11 +725,9 @@ static hs_code check(const void *options, hs_error *err)
                             "nothing to watch; name tensors in inputs, activations, gradients, parameters or losses");
     if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_WARN)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %d, not an hs_guard_policy", (int)o->policy);
-    if (!is_given(o->dump_dir) &&
-        (code = REFUSE_UNUSED("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"max_dumps", o->max_dumps})))
+    if (!is_given(o->dump_dir) && (code = REFUSE_UNUSED("dump_dir", err, {"dump_also", has_names(o->dump_also)})))
         return code;
-    if ((code = check_count("max_dumps", o->max_dumps, true, err)) || (code = check_spikes(o, err)) ||
-        (code = check_rollback(o, err)))
+    if ((code = check_spikes(o, err)) || (code = check_rollback(o, err)))
         return code;
     return check_skip(o, err);
 }
@@ -794,18 +778,14 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     finite_guard *hook = self;
     const hs_finite_guard_options *o = given;
     hook->policy = o->policy;
-    const hs__timing_options timing = {
-        .secs = o->every_n_secs, .steps = o->every_n_steps, .trigger = o->trigger, .first = true};
-    hook->periodic = o->every_n_steps || o->every_n_secs != 0 || o->trigger;
+    const hs__timing_options timing = {.steps = o->every_n_steps, .trigger = o->trigger, .first = true};
+    hook->periodic = o->every_n_steps || o->trigger;
     hook->max_skips = value_or(o->max_skips, MOST_SKIPS);
-    hook->dump.most = value_or(o->max_dumps, MOST_DUMPS);
     hook->copy.env = &hook->base.env;
     hook->rollback = (hs__rollback){.saver = o->saver,
-                                    .scaffold = o->scaffold,
                                     .most = value_or(o->max_rollbacks, MOST_ROLLBACKS),
                                     .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
-                                    .skip_batches = o->skip_batches,
-                                    .snapshot_limit = value_or(o->snapshot_limit, SNAPSHOT_LIMIT)};
+                                    .skip_batches = o->skip_batches};
     hs_code code = hook->periodic ? hs__timing_init(&hook->timing, &timing, &hook->base.env, err) : HS_OK;
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -825,5 +805,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
 {
-    return HS__HOOK_MAKE(&ops, finite_guard, hs_finite_guard_options, env, check, fill, given);
+    return HS__HOOK_MAKE(&ops, finite_guard, hs_finite_guard_options, max_skips, check, fill, given);
 }

@@ -51,7 +51,7 @@ hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error 
 static hs_saver *find_saver(const hs__rollback *rollback, const hs_raw_session *session)
 {
     size_t n;
-    return hs__find_saver(hs_raw_session_backend(session), rollback->saver, rollback->scaffold, &n);
+    return hs__find_saver(hs_raw_session_backend(session), rollback->saver, NULL, &n);
 }
 
 /* The bytes of the variables in a checkpoint. */
@@ -67,6 +67,7 @@ static uint64_t state_bytes(hs_backend backend)
 
 hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
+    const uint64_t largest = 1 << 30;
     hs_saver *saver = find_saver(rollback, session);
     uint64_t bytes = state_bytes(hs_raw_session_backend(session));
     rollback->snapshot_pending = false;
@@ -74,12 +75,11 @@ hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, h
                                                      : hs_saver_checkpoint(saver, 0) != NULL);
     if (saved || (saver && hs_raw_session_restored_from(session)))
         return HS_OK;
-    if (rollback->snapshot_limit == HS_NEVER || bytes <= (uint64_t)rollback->snapshot_limit)
+    if (bytes <= largest)
         return hs_raw_session_copy_state(session, &rollback->snapshot, err);
-    hs_log(
-        hs__session_env(session), HS_LOG_WARNING,
-        "state of %llu bytes is not copied (snapshot_limit is %lld): no rollback is possible until a checkpoint is saved",
-        (unsigned long long)bytes, (long long)rollback->snapshot_limit);
+    hs_log(hs__session_env(session), HS_LOG_WARNING,
+           "state of %llu bytes is more than 1 GiB and not copied: no rollback is possible until a checkpoint is saved",
+           (unsigned long long)bytes);
     return HS_OK;
 }
 
@@ -193,8 +193,7 @@ static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_
                             "step %lld was saved, but the guard's saver has no readable checkpoint; give the guard the "
                             "same saver or scaffold",
                             (long long)saved);
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "no checkpoint was saved, and no copy is in memory; save sooner, or raise snapshot_limit");
+    return hs_error_set(err, HS_FAILED_PRECONDITION, "no checkpoint was saved, and no copy is in memory; save sooner");
 }
 
 static hs_code follow(const hs__rollback *rollback, hs_raw_session *session, const restored_state *chief, bool *damaged,

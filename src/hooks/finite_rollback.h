@@ -17,11 +17,10 @@ typedef struct hs__rollback_count {
 
 typedef struct hs__rollback {
     hs_saver *saver;
-    hs_scaffold *scaffold;
     int64_t most; /* max_rollbacks. HS_NEVER: no limit */
     char *learning_rate, *skip_op;
     double factor;
-    int64_t skip_batches, snapshot_limit;
+    int64_t skip_batches;
     hs__number number;                  /* the learning rate */
     bool snapshot_pending;              /* no run was made since the session was created */
     hs_state_copy *snapshot;            /* of the state before the first run. NULL: not taken, or dropped */

@@ -133,7 +133,7 @@ static hs_code open_session(poisoned *p, hs_scaffold *scaffold)
 {
     const hs_hook hooks[] = {hs_watchdog(.heartbeat = in("heartbeat.json")),
                              hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK,
-                                             .skip_op = "draw", .dump_dir = in("dumps"), .scaffold = scaffold),
+                                             .skip_op = "draw", .dump_dir = in("dumps")),
                              hs_control(.path = in("control")),
                              hs_metrics_file(.path = in("metrics/metrics.csv"), .tensors = HS_NAMES("weight"),
                                              .every_n_steps = 1, .no_wall_time = true),

@@ -77,16 +77,16 @@ static void no_dump_replaces_another(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
-    open_and_trip(p, GUARD(p->s->directory, .max_dumps = 2), 4);
+    open_and_trip(p, GUARD(p->s->directory), 4);
     stage_close(p->s);
     assert_true(is_dumped(p, "2") && is_dumped(p, "2.1") && !is_dumped(p, "2.2"));
     p->position = 0;
-    open_and_trip(p, GUARD(p->s->directory, .max_dumps = 1), 2);
+    open_and_trip(p, GUARD(p->s->directory), 2);
     stage_close(p->s);
     assert_true(is_dumped(p, "2.2") && !is_dumped(p, "2.3"));
 }
 
-static void there_are_at_most_max_dumps(void **state)
+static void a_session_makes_at_most_3_dumps(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 1;
@@ -181,7 +181,7 @@ int main(void)
         with_poisoned(a_dump_has_the_fetched_tensors_and_the_variables),
         with_poisoned(the_metadata_say_what_happened),
         with_poisoned(no_dump_replaces_another),
-        with_poisoned(there_are_at_most_max_dumps),
+        with_poisoned(a_session_makes_at_most_3_dumps),
         with_poisoned(failing_to_dump_is_a_warning),
         with_poisoned(memory_of_a_device_is_dumped),
         cmocka_unit_test(each_allocation),

@@ -135,7 +135,8 @@ static void it_checks_every_n_seconds(void **state)
 {
     stage *s = *state;
     make_tensor(s, "loss", &fine);
-    stage_open(s, hs_finite_guard(.activations = HS_NAMES("loss"), .every_n_secs = 10));
+    stage_open(s,
+               hs_finite_guard(.activations = HS_NAMES("loss"), .trigger = HS_TRIGGER(.every_n_secs = 10, .first = true)));
     const double waits[] = {0, 9, 1, 9, 2};
     const bool looks[] = {true, false, true, false, true};
     for (int i = 0; i < 5; i++) {
@@ -281,15 +282,13 @@ static void invalid_options_are_refused(void **state)
         REFUSED(only_float, .parameters = HS_NAMES("global_step")),
         REFUSED("'train' is an op", .inputs = HS_NAMES("train")),
         REFUSED("policy is 5", WATCH, .policy = 5),
-        REFUSED("each of every_n_secs and every_n_steps", WATCH, .every_n_steps = 1, .every_n_secs = 1),
+        REFUSED("each of trigger and every_n_steps", WATCH, .every_n_steps = 1, .trigger = HS_TRIGGER(.every_n_secs = 1)),
         REFUSED("every_n_steps is -1", WATCH, .every_n_steps = -1),
         REFUSED("dump_also has no effect without dump_dir", WATCH, .dump_also = HS_NAMES("label")),
-        REFUSED("max_dumps has no effect", WATCH, .max_dumps = 1),
-        REFUSED("max_dumps is -2", WATCH, .dump_dir = "x", .max_dumps = -2),
         REFUSED("max_rollbacks has no effect without HS_GUARD_ROLLBACK", WATCH, .max_rollbacks = 1),
         REFUSED("skip_op has no effect", WATCH, .skip_op = "draw"),
-        REFUSED("snapshot_limit has no effect", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update",
-                .snapshot_limit = 1),
+        REFUSED("learning_rate has no effect without HS_GUARD_ROLLBACK", WATCH, .policy = HS_GUARD_SKIP_STEP,
+                .update_op = "update", .learning_rate = "rate"),
         REFUSED("max_rollbacks is -2", WATCH, .policy = HS_GUARD_ROLLBACK, .max_rollbacks = -2),
         REFUSED("learning_rate_factor has no effect without learning_rate", WATCH, .policy = HS_GUARD_ROLLBACK,
                 .learning_rate_factor = 0.1),

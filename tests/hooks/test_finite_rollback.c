@@ -257,18 +257,25 @@ static void it_rolls_back_to_the_restored_checkpoint(void **state)
     stage_close(p->s);
 }
 
-static void a_rollback_without_any_state_fails(void **state)
+static void more_than_a_gib_is_not_copied_so_that_a_rollback_fails(void **state)
 {
     poisoned *p = *state;
+    const int64_t gib = 1 << 30;
+    void *untouched = calloc((size_t)gib, 1);
+    assert_non_null(untouched);
     p->bad[0] = 2;
-    hs_hook guard = GUARD(.snapshot_limit = 8);
+    hs_hook guard = GUARD(.skip_op = "draw");
+    hs_graph_variable(p->graph, "untouched", HS_UINT8, HS_SHAPE(gib), untouched);
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     assert_ok(poisoned_run(p, "train", 1), &p->s->err);
-    assert_contains(p->s->t.log, "WARNING: state of 16 bytes is not copied (snapshot_limit is 8)");
+    assert_contains(p->s->t.log, "WARNING: state of 1073741840 bytes is more than 1 GiB and not copied");
     assert_fails(poisoned_run(p, "train", 1), HS_FAILED_PRECONDITION, &p->s->err,
                  "is not finite: first at [1,2] (element 5)");
     assert_contains(p->s->err.message, "cannot roll back step 2: no checkpoint was saved, and no copy is in memory");
     assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(p->s->session), NULL), HS_FAILED_PRECONDITION);
+    hs_session_close(p->s->session, NULL);
+    p->s->session = NULL;
+    free(untouched);
 }
 
 /* If the guard has another saver, it must not start again from the beginning, because that would discard the saved
@@ -524,7 +531,7 @@ int main(void)
         with_poisoned(a_damaged_checkpoint_is_skipped),
         with_poisoned(a_checkpoint_that_the_system_cannot_read_is_not_skipped),
         with_poisoned(it_rolls_back_to_the_restored_checkpoint),
-        with_poisoned(a_rollback_without_any_state_fails),
+        with_poisoned(more_than_a_gib_is_not_copied_so_that_a_rollback_fails),
         with_poisoned(a_saver_that_the_guard_does_not_know),
         with_poisoned(batches_of_a_queue),
         with_poisoned(the_data_end_while_batches_are_skipped),

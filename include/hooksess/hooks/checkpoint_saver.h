@@ -100,7 +100,6 @@ typedef struct hs_checkpoint_saver_options {
     /* The group of the session (hs_session_options.group), required in a group. All ranks have the hook, and rank 0 writes
      * the files. NULL: no group */
     const hs_group *group;
-    const hs_env *env;
 } hs_checkpoint_saver_options;
 
 HS_API hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *options);

@@ -50,7 +50,8 @@ typedef enum hs_guard_policy {
      *
      *   1. the checkpoints that the saver keeps, newest first
      *   2. the checkpoint that the session was restored from
-     *   3. without these: a copy in memory of the state before the first run. The first checkpoint releases it
+     *   3. without these: a copy in memory of the state before the first run, of up to 1 GiB. The first checkpoint
+     *      releases it
      *
      * A program that reads its own data must rewind it: hs_raw_session_restores() changes. It must also fill queues again
      * whose producers have ended (hs_graph_queue). If a stop was requested, the session saves the restored state and ends.
@@ -79,27 +80,23 @@ typedef struct hs_finite_guard_options {
     int64_t spike_window;   /* with losses: number of last values in the mean, 2 to 2^20. 0: 128 */
     hs_guard_policy policy; /* 0: HS_GUARD_FAIL */
     int32_t reserved_policy;
-    /* Training runs between checks; the first run is checked. If this and the next two are 0, as they must be with
+    /* Training runs between checks; the first run is checked. If this and `trigger` are 0, as they must be with
      * HS_GUARD_SKIP_STEP: 1, every run */
     int64_t every_n_steps;
-    double every_n_secs; /* seconds between checks, instead of every_n_steps */
-    /* Instead of every_n_steps and every_n_secs. Its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
-    const hs_trigger *trigger;
+    const hs_trigger *trigger; /* instead. Its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
 
-    /* Directory for dumps of bad runs; its last level is created. If a dump fails, the log gets a warning. A later dump of
-     * the same step is named STEP.1, STEP.2 ... Python reads them with safetensors.numpy.load_file. The metadata hold the
-     * step and the message. NULL: no dumps
+    /* Directory for dumps of the first 3 bad runs of a session; its last level is created. If a dump fails, the log gets a
+     * warning. A later dump of the same step is named STEP.1, STEP.2 ... Python reads them with
+     * safetensors.numpy.load_file. The metadata hold the step and the message. NULL: no dumps
      *
      *   finite_guard-STEP.safetensors            fetched tensors: "inputs/NAME", "gradients/NAME", "dump_also/NAME" ...
      *   finite_guard-STEP.variables.safetensors  variables after the run, with update_op before the update */
     const char *dump_dir;
     const char *const *dump_also; /* with dump_dir: more tensors, not checked, no strings; ended by NULL. NULL: none */
-    int64_t max_dumps;            /* with dump_dir: most dumps of a session. 0: 3; HS_NEVER: no limit */
 
-    /* With HS_GUARD_ROLLBACK: the saver whose checkpoints are restored. Borrowed. NULL: the scaffold's, or the only one in
-     * the graph's collection HS_SAVERS */
+    /* With HS_GUARD_ROLLBACK: the saver whose checkpoints are restored. Borrowed. NULL: the only one in the graph's
+     * collection HS_SAVERS, in which the scaffold puts its own */
     hs_saver *saver;
-    hs_scaffold *scaffold; /* with HS_GUARD_ROLLBACK, instead of saver. Borrowed */
     /* With HS_GUARD_ROLLBACK: most rollbacks of the whole training. 0: 3; HS_NEVER: no limit. Checkpoints save the number,
      * and a rollback does not reset it. If the process dies, rollbacks since the last save are not counted */
     int64_t max_rollbacks;
@@ -115,17 +112,12 @@ typedef struct hs_finite_guard_options {
     /* With skip_op: batches to skip after a rollback. The k-th rollback to one checkpoint skips k times as many. 0: enough
      * to pass the bad batch (steps rolled back + batches skipped before) */
     int64_t skip_batches;
-    /* With HS_GUARD_ROLLBACK: largest state to copy to memory, in bytes. Without a copy, a bad value before the first
-     * checkpoint fails the run. 0: 1 GiB; HS_NEVER: no limit */
-    int64_t snapshot_limit;
 
     /* (required with HS_GUARD_SKIP_STEP) Op that applies the gradients. It runs separately, without hooks, with the feeds
      * of the caller. The ops that it depends on are executed twice in a step: they must allow that */
     const char *update_op;
     /* With HS_GUARD_SKIP_STEP: most skips in a row. Checkpoints save the number. 0: 10; HS_NEVER: no limit */
     int64_t max_skips;
-
-    const hs_env *env;
 } hs_finite_guard_options;
 
 /* `begin` also returns HS_NOT_FOUND for an unknown name, and HS_UNIMPLEMENTED if the backend cannot set learning_rate. */
