@@ -444,9 +444,9 @@ hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *
     if (error.code) {
         drop_unstarted(threads, first);
         cut_list(threads, first);
-        if (!first)
-            free_list(threads);
     }
+    if (!count_listed(threads))
+        free_list(threads);
     hs_threads_free(&unlisted);
     return hs__error_copy(err, &error);
 }
