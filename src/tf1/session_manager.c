@@ -132,13 +132,15 @@ static bool pause_between(opening *o)
 
 /* Ready checks. */
 
-/* Writes "a, b, c", as far as it fits. */
+/* Writes "a, b, c". A list that is too long ends in ", ..." */
 static void list_names(char *text, size_t size, const hs_string *names, size_t n)
 {
-    size_t used = 0;
+    size_t used = 0, i;
     text[0] = '\0';
-    for (size_t i = 0; i < n && used + names[i].bytes + 3 < size; i++)
+    for (i = 0; i < n && used + names[i].bytes + sizeof ", , ..." <= size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%.*s", i ? ", " : "", (int)names[i].bytes, names[i].data);
+    if (i < n)
+        snprintf(text + used, size - used, "%s...", i ? ", " : "");
 }
 
 /* Runs a check op, whose value is the names of variables that are not initialized. *ready is false if it has names, or
