@@ -513,6 +513,7 @@ static hs_supervisor *make(hs_backend backend, hs_error *err)
     const hs_env *env = hs_backend_env(backend);
     hs_supervisor *sv = hs_env_alloc(env, sizeof *sv);
     if (sv && init_locks(sv)) {
+        sv->process = getpid();
         sv->env = env;
         sv->backend = backend;
         return sv;
@@ -539,7 +540,7 @@ hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options
 
 void hs_supervisor_free(hs_supervisor *sv)
 {
-    if (!sv)
+    if (!sv || hs__supervisor_is_inherited(sv))
         return;
     const hs_env *env = sv->env;
     hs_coordinator_request_stop(sv->coordinator, NULL);

@@ -5,6 +5,7 @@
 #include <hooksess/tf1/supervisor.h>
 
 #include <pthread.h>
+#include <unistd.h>
 
 /* A supervisor. supervisor.c creates it and has the threads that save and write summaries; supervisor_session.c opens and
  * stops its sessions. */
@@ -12,6 +13,7 @@
 enum { HS__SERVICES = 3 };
 
 struct hs_supervisor {
+    pid_t process; /* that created it. In a forked child, locks may be held by threads that do not exist there */
     hs_backend backend;
     const hs_env *env;         /* the backend's */
     bool is_worker, finalized; /* finalized: this supervisor has finalized the graph */
@@ -59,6 +61,11 @@ static inline hs_code hs__supervisor_report(hs_error *err, const hs_error *error
     if (err)
         *err = *error;
     return error->code;
+}
+
+static inline bool hs__supervisor_is_inherited(const hs_supervisor *sv)
+{
+    return sv->process != getpid();
 }
 
 /* Sets *step to the current global step. On failure, and without a global step, it is -1. */

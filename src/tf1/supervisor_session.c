@@ -13,11 +13,17 @@ static hs_code no_supervisor(hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "supervisor is NULL");
 }
 
+static hs_code refuse_inherited(hs_error *err)
+{
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "the supervisor belongs to the parent process; a forked child cannot stop its sessions");
+}
+
 /* Running. */
 
 void hs_supervisor_lock(hs_supervisor *sv)
 {
-    if (!sv)
+    if (!sv || hs__supervisor_is_inherited(sv))
         return;
     pthread_mutex_lock(&sv->turns.lock);
     if (!sv->turns.depth || !pthread_equal(sv->turns.holder, pthread_self())) {
@@ -32,7 +38,7 @@ void hs_supervisor_lock(hs_supervisor *sv)
 
 void hs_supervisor_unlock(hs_supervisor *sv)
 {
-    if (!sv)
+    if (!sv || hs__supervisor_is_inherited(sv))
         return;
     pthread_mutex_lock(&sv->turns.lock);
     if (sv->turns.depth && pthread_equal(sv->turns.holder, pthread_self()) && --sv->turns.depth == 0) {
@@ -196,7 +202,9 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
 hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *options, hs_error *err)
 {
     size_t live = 0;
-    return sv ? stop(sv, options, false, &live, err) : no_supervisor(err);
+    if (!sv)
+        return no_supervisor(err);
+    return hs__supervisor_is_inherited(sv) ? refuse_inherited(err) : stop(sv, options, false, &live, err);
 }
 
 hs_code hs_supervisor_leave(hs_supervisor *sv, hs_session *session, hs_code code, const hs_supervisor_stop_options *options,
@@ -206,6 +214,8 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_session *session, hs_code code
     size_t live = 0;
     if (!sv)
         return code ? code : no_supervisor(err);
+    if (hs__supervisor_is_inherited(sv))
+        return refuse_inherited(err);
     sv->asked |= hs_coordinator_should_stop(sv->coordinator) && !hs_coordinator_error(sv->coordinator, NULL);
     if (code) {
         hs_error_set(&own, code, "%s",

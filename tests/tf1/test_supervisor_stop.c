@@ -55,8 +55,9 @@ static int stop_and_free(void *user)
     hs_code code = hs_session_close(f->session, &f->err).error.code;
     if (code != HS_FAILED_PRECONDITION || !strstr(f->err.message, "forked child"))
         return 1;
-    hs_supervisor_stop(f->sv, NULL, NULL);
-    hs_supervisor_leave(f->sv, f->session, HS_OK, NULL, NULL);
+    if (hs_supervisor_stop(f->sv, NULL, NULL) != HS_FAILED_PRECONDITION ||
+        hs_supervisor_leave(f->sv, f->session, HS_OK, NULL, NULL) != HS_FAILED_PRECONDITION)
+        return 1;
     hs_supervisor_free(f->sv);
     return 0;
 }

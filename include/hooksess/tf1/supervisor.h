@@ -63,8 +63,10 @@ typedef struct hs_supervisor_options {
 /* Creates a supervisor and finalizes the graph until it is freed. Backend and graph must outlive it. `options` NULL: the
  * defaults. HS_INVALID_ARGUMENT: options contradict each other; the message says what to change. */
 HS_API hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err);
-/* Ends the services, closes the supervisor's own writer, and frees the supervisor. Close its sessions first. In a forked
- * child, neither this function nor the ones that stop sessions change files, or wait for threads of the parent. */
+/* Ends the services, closes the supervisor's own writer, and frees the supervisor. Close its sessions first.
+ *
+ * In a forked child this function does nothing, and hs_supervisor_stop() and hs_supervisor_leave() return
+ * HS_FAILED_PRECONDITION: the supervisor, its threads and its files are the parent's. */
 HS_API void hs_supervisor_free(hs_supervisor *sv);
 
 /* Sessions. */
