@@ -4,7 +4,7 @@
 
 #include "base/parallel.h"
 #include "checkpoint/background.h"
-#include "checkpoint/save_item.h"
+#include "checkpoint/save_list.h"
 #include "checkpoint/stored_states.h"
 #include "checkpoint/unclaimed_states.h"
 

@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "checkpoint/commit.h"
 #include "checkpoint/restore.h"
-#include "checkpoint/save_item.h"
+#include "checkpoint/save_list.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "checkpoint/stored_states.h"
 
 #include "checkpoint/rank_states.h"
-#include "checkpoint/save_item.h"
+#include "checkpoint/save_list.h"
 
 #include <string.h>
 
