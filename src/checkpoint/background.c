@@ -22,7 +22,7 @@ struct hs__background {
     hs__snapshot snapshot;
     hs__save_request request;  /* of the last save */
     char *prefix, *state_file; /* of the request */
-    bool replaces;             /* it replaced another save, and cannot be replaced itself */
+    bool replaces;             /* the save replaces another one, and cannot be replaced itself */
 };
 
 static bool is_cancelled(void *user)
@@ -135,11 +135,11 @@ void hs__background_free(hs_saver *saver)
     saver->background = NULL;
 }
 
-hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, bool *replaces, hs_error *err)
+hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, hs_error *err)
 {
     hs__saver_directory *directory = hs__saver_find_directory(saver, prefix);
+    bool replaces = false;
     hs_code code;
-    *replaces = false;
     if (!saver->background && (code = start(saver, err)))
         return code;
     hs__background *b = saver->background;
@@ -155,8 +155,9 @@ hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy
         if (cancels)
             atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
         hs__background_wait(saver);
-        *replaces = cancels && !atomic_load(&b->request.directory->has_result);
+        replaces = cancels && !atomic_load(&b->request.directory->has_result);
     }
+    b->replaces = replaces;
     if (!directory || !atomic_load(&directory->has_result) || !directory->result.error.code)
         return HS_OK;
     atomic_store(&directory->has_result, false); /* the caller has not polled it */
@@ -181,7 +182,7 @@ static hs_code fill(hs__background *b, const hs__save_request *request, const hs
     return hs__snapshot_take(&b->snapshot, list, &wanted, err);
 }
 
-hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, bool replaces, hs_error *err)
+hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, hs_error *err)
 {
     hs__saver_directory *directory = request->directory;
     const hs_saver *saver = directory->saver;
@@ -197,7 +198,6 @@ hs_code hs__background_save(const hs__save_request *request, const hs__save_list
         return code;
     pthread_mutex_lock(&b->lock);
     b->busy = true;
-    b->replaces = replaces;
     atomic_store(&b->cancel, false);
     atomic_store(&directory->has_result, false); /* no result yet */
     pthread_cond_broadcast(&b->changed);

@@ -221,14 +221,13 @@ static hs_code save(hs_saver *saver, hs_raw_session *session, const char *prefix
                                 .restores = session->restores,
                                 .session = session};
     const hs_save_options *options = &request.options;
-    bool replaces = false; /* the save that was in progress */
     hs_code code;
     if ((given && (code = HS_STRUCT_TAKE(hs_save_options, max_to_keep, &request.options, given, err))) ||
         (code = check_options(options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
         return code;
     if (!options->background)
         hs__background_wait(saver);
-    else if ((code = hs__background_begin(saver, prefix, options->busy, &replaces, err)))
+    else if ((code = hs__background_begin(saver, prefix, options->busy, err)))
         return code;
 
     /* No save is in progress, so that the list of kept checkpoints and the branch are those of now. */
@@ -239,8 +238,7 @@ static hs_code save(hs_saver *saver, hs_raw_session *session, const char *prefix
     if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err))) {
         hs__save_list_log_unallocated(&list);
         request.bytes = list.bytes;
-        code = options->background ? hs__background_save(&request, &list, replaces, err)
-                                   : hs__save_session(&request, &list, err);
+        code = options->background ? hs__background_save(&request, &list, err) : hs__save_session(&request, &list, err);
     }
     hs__save_list_free(&list);
     if (!code && !options->no_state_file)
