@@ -63,16 +63,16 @@ static hs_code check_wanted(const save *s, hs_error *err)
 /* Data files. The caller writes the first file, and one thread writes each other file. The sizes of the tensors alone
  * determine which file a tensor goes to. Within a file they keep their order. */
 
-typedef struct hs__shard hs__shard;
+typedef struct data_file data_file;
 
-typedef struct hs__shards {
+typedef struct data_files {
     const save *save;
-    hs__shard *items;
+    data_file *items;
     int32_t n, opened;
     int32_t *places; /* by number of the tensor: its file. NULL: all go to the first file */
     size_t added;
     atomic_bool failed; /* one of the files: the other threads stop */
-} hs__shards;
+} data_files;
 
 /* A tensor that the thread of its file will write. */
 typedef struct {
@@ -80,8 +80,8 @@ typedef struct {
     hs_variable_slice slice;
 } queued_item;
 
-struct hs__shard {
-    hs__shards *all;
+struct data_file {
+    data_files *all;
     hs__bundle_writer writer;
     queued_item *queue;
     size_t n_queued, capacity;
@@ -91,7 +91,7 @@ struct hs__shard {
     hs_error error;
 };
 
-static hs_code open_shards(hs__shards *shards, hs_error *err)
+static hs_code open_shards(data_files *shards, hs_error *err)
 {
     const hs__new_checkpoint *files = &shards->save->files;
     shards->items = hs__alloc(shards->save->env, (size_t)shards->n, sizeof *shards->items);
@@ -109,7 +109,7 @@ static hs_code open_shards(hs__shards *shards, hs_error *err)
 }
 
 /* Frees the memory, and leaves the files. */
-static void close_shards(hs__shards *shards)
+static void close_shards(data_files *shards)
 {
     const hs_env *env = shards->save->env;
     for (int32_t i = 0; i < shards->opened; i++) {
@@ -150,7 +150,7 @@ static uint64_t size_of(const save *s, size_t at, bool *follows)
 
 /* Assigns the variables to the files, so that these have similar sizes: the largest first, each to the smallest file. The
  * largest file is then at most a third larger than with the best assignment. All slices of a tensor go to the same file. */
-static hs_code assign_variables(hs__shards *shards, hs_error *err)
+static hs_code assign_variables(data_files *shards, hs_error *err)
 {
     enum { SAME_AS_PREVIOUS = -1 };
     const save *s = shards->save;
@@ -193,8 +193,8 @@ static hs_code assign_variables(hs__shards *shards, hs_error *err)
 /* hs__visit_item_fn. Writes a tensor to a file. */
 static hs_code write_tensor(void *user, const hs__save_item *item, hs_error *err)
 {
-    hs__bundle_writer *writer = &((hs__shard *)user)->writer;
-    hs_code code = check_wanted(((hs__shard *)user)->all->save, err);
+    hs__bundle_writer *writer = &((data_file *)user)->writer;
+    hs_code code = check_wanted(((data_file *)user)->all->save, err);
     if (code)
         return code;
     writer->ignores_nonfinite = item->nonfinite;
@@ -207,7 +207,7 @@ static hs_code write_tensor(void *user, const hs__save_item *item, hs_error *err
                        : hs__bundle_writer_add(writer, item->name, &item->value, err);
 }
 
-static hs_code write_queue(hs__shard *shard, hs_error *err)
+static hs_code write_queue(data_file *shard, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; i < shard->n_queued && !code && !atomic_load(&shard->all->failed); i++) {
@@ -224,9 +224,9 @@ static hs_code write_queue(hs__shard *shard, hs_error *err)
  * Another one is written immediately, after the earlier ones and before the later ones of its file. */
 static hs_code add_variable(void *user, const hs__save_item *item, hs_error *err)
 {
-    hs__shards *shards = user;
+    data_files *shards = user;
     const save *s = shards->save;
-    hs__shard *shard = &shards->items[shards->places ? shards->places[shards->added] : 0];
+    data_file *shard = &shards->items[shards->places ? shards->places[shards->added] : 0];
     const bool remains = s->snapshot || (item->borrowed && (s->list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS) != 0);
     hs_code code;
     shards->added++;
@@ -244,7 +244,7 @@ static hs_code add_variable(void *user, const hs__save_item *item, hs_error *err
     return HS_OK;
 }
 
-static hs_code add_variables(hs__shards *shards, hs_error *err)
+static hs_code add_variables(data_files *shards, hs_error *err)
 {
     const save *s = shards->save;
     hs_code code = HS_OK;
@@ -267,7 +267,7 @@ static hs_code add_variables(hs__shards *shards, hs_error *err)
 
 static void *write_shard(void *user)
 {
-    hs__shard *shard = user;
+    data_file *shard = user;
     hs_error error = {0};
     bool more = shard == shard->all->items; /* states and the index are added to the first file later */
     hs_code code = write_queue(shard, &error);
@@ -282,7 +282,7 @@ static void *write_shard(void *user)
 
 /* Writes the variables, and finishes all files but the first, whose index then has the tensors of all files. Files whose
  * thread could not be started are written by the caller. Returns the error of the first file that failed. */
-static hs_code write_shards(hs__shards *shards, hs_error *err)
+static hs_code write_shards(data_files *shards, hs_error *err)
 {
     hs_code code = HS_OK;
     for (int32_t i = 1; i < shards->n; i++)
@@ -314,7 +314,7 @@ static hs_code check_finite(const save *s, const hs__bundle_writer *writer, hs_e
                         writer->n_nonfinite > 1 ? ", and other variables are not finite either" : "");
 }
 
-static hs_code write_states(const save *s, hs__shard *first, hs_error *err)
+static hs_code write_states(const save *s, data_file *first, hs_error *err)
 {
     hs_code code = HS_OK;
     if (!s->snapshot)
@@ -332,7 +332,7 @@ static hs_code write_files(save *s, hs_error *err)
     hs_code code = hs__new_checkpoint_files(&s->files, s->saver->shards, err);
     if (code)
         return code;
-    hs__shards shards = {.save = s, .n = s->files.names.n};
+    data_files shards = {.save = s, .n = s->files.names.n};
     atomic_init(&shards.failed, false);
     if (!(code = open_shards(&shards, err)) && !(code = assign_variables(&shards, err)) &&
         !(code = add_variables(&shards, err)) && !(code = write_shards(&shards, err)) &&
