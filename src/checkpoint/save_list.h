@@ -76,7 +76,7 @@ void hs__save_list_log_unallocated(const hs__save_list *list);
 /* The estimate of hs__save_list.bytes, without allocating: a restore that is complete records it, and must not fail. */
 uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session);
 
-/* Items of one kind, also for files that are not written from a list. */
+/* Also used to write safetensors files, to send the states of ranks, and to restore. */
 
 /* Reads a variable's value, which must have memory, into host memory. Valid until the next call with the same `copy` or
  * with the session. */
