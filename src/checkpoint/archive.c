@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Two tables of functions: for bundles, and for safetensors files. */
 #include "checkpoint/archive.h"
 
 #include <string.h>

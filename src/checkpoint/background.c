@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__background_begin deals with a save in progress, hs__background_save fills the snapshot, and `work`, in the thread,
+ * saves it and leaves the result for hs_saver_poll. */
 #include "checkpoint/background.h"
 
 #include "base/forks.h"
@@ -20,18 +22,12 @@ struct hs__background {
     hs__snapshot snapshot;
     hs__save_request request;  /* of the last save */
     char *prefix, *state_file; /* of the request */
-    bool replaces;             /* it replaced another save, and cannot be replaced itself */
+    bool replaces;             /* the save replaces another one, and cannot be replaced itself */
 };
 
 static bool is_cancelled(void *user)
 {
     return atomic_load_explicit(&((hs__background *)user)->cancel, memory_order_relaxed);
-}
-
-/* Without a request to cancel, CANCELLED is an error of the file system or the graph. */
-static bool was_replaced(hs__background *b, hs_code code)
-{
-    return code == HS_CANCELLED && is_cancelled(b);
 }
 
 /* The result of a save in the directory, for hs_saver_poll. */
@@ -44,34 +40,30 @@ static void set_result(hs__saver_directory *directory, int64_t step, int64_t beg
     atomic_store_explicit(&directory->has_result, true, memory_order_release);
 }
 
-static void save_one(hs__background *b)
-{
-    hs_error error = {0};
-    int64_t began_ns = hs_env_monotonic_ns(&b->saver->env);
-    hs__snapshot_complete(&b->snapshot);
-    hs_code code = hs__save_snapshot(&b->request, &b->snapshot, is_cancelled, b, &error);
-    hs__normalize_error(code, "the save", &error);
-    pthread_mutex_lock(&b->lock);
-    b->busy = false;
-    if (!was_replaced(b, code))
-        set_result(b->request.directory, b->request.step, began_ns, &error);
-    pthread_cond_broadcast(&b->changed);
-    pthread_mutex_unlock(&b->lock);
-}
-
 static void *work(void *user)
 {
     hs__background *b = user;
+    pthread_mutex_lock(&b->lock);
     for (;;) {
-        pthread_mutex_lock(&b->lock);
         while (!b->busy && !b->quit)
             pthread_cond_wait(&b->changed, &b->lock);
-        bool quits = !b->busy;
+        if (!b->busy)
+            break;
         pthread_mutex_unlock(&b->lock);
-        if (quits)
-            return NULL;
-        save_one(b);
+        hs_error error = {0};
+        int64_t began_ns = hs_env_monotonic_ns(&b->saver->env);
+        hs__snapshot_complete(&b->snapshot);
+        hs_code code = hs__save_snapshot(&b->request, &b->snapshot, is_cancelled, b, &error);
+        hs__normalize_error(code, "the save", &error);
+        pthread_mutex_lock(&b->lock);
+        b->busy = false;
+        /* without a request to cancel, CANCELLED is an error of the file system or the graph */
+        if (code != HS_CANCELLED || !is_cancelled(b))
+            set_result(b->request.directory, b->request.step, began_ns, &error);
+        pthread_cond_broadcast(&b->changed);
     }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
 }
 
 static void free_names(hs__background *b)
@@ -143,27 +135,35 @@ void hs__background_free(hs_saver *saver)
     saver->background = NULL;
 }
 
-/* Applies the policy to a save in progress. On success the worker is idle, and *replaces says whether that save was
- * cancelled. */
-static hs_code apply_policy(hs__background *b, const hs__saver_directory *directory, hs_busy_policy policy, bool *replaces,
-                            hs_error *err)
+hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, hs_error *err)
 {
-    *replaces = false;
+    hs__saver_directory *directory = hs__saver_find_directory(saver, prefix);
+    bool replaces = false;
+    hs_code code;
+    if (!saver->background && (code = start(saver, err)))
+        return code;
+    hs__background *b = saver->background;
     pthread_mutex_lock(&b->lock);
     const bool busy = b->busy;
     pthread_mutex_unlock(&b->lock);
-    if (!busy)
+    if (busy) {
+        bool same = b->request.directory == directory;
+        if (policy == HS_BUSY_SKIP && same)
+            return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this save is skipped", b->prefix,
+                                (long long)b->request.step);
+        bool cancels = policy == HS_BUSY_REPLACE && same && !b->replaces;
+        if (cancels)
+            atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
+        hs__background_wait(saver);
+        replaces = cancels && !atomic_load(&b->request.directory->has_result);
+    }
+    b->replaces = replaces;
+    if (!directory || !atomic_load(&directory->has_result) || !directory->result.error.code)
         return HS_OK;
-    bool same = b->request.directory == directory;
-    if (policy == HS_BUSY_SKIP && same)
-        return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this save is skipped", b->prefix,
-                            (long long)b->request.step);
-    bool cancels = policy == HS_BUSY_REPLACE && same && !b->replaces;
-    if (cancels)
-        atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
-    hs__background_wait(b->request.directory->saver);
-    *replaces = cancels && !atomic_load(&b->request.directory->has_result);
-    return HS_OK;
+    atomic_store(&directory->has_result, false); /* the caller has not polled it */
+    code = hs__error_copy(err, &directory->result.error);
+    hs_error_prefix(err, "the previous save, of step %lld", (long long)directory->result.step);
+    return code;
 }
 
 static hs_code fill(hs__background *b, const hs__save_request *request, const hs__save_list *list, hs_error *err)
@@ -182,46 +182,24 @@ static hs_code fill(hs__background *b, const hs__save_request *request, const hs
     return hs__snapshot_take(&b->snapshot, list, &wanted, err);
 }
 
-/* Saves in the foreground, and leaves the result for hs_saver_poll. */
-static hs_code save_now(const hs__save_request *request, const hs__save_list *list, hs_error *err)
+hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, hs_error *err)
 {
-    const hs_error none = {0};
-    hs_code code = hs__save_session(request, list, err);
-    if (!code) /* the caller was held for all of the time */
-        set_result(request->directory, request->step, hs_env_monotonic_ns(&request->directory->saver->env), &none);
-    return code;
-}
-
-hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, bool *replaces, hs_error *err)
-{
-    hs__saver_directory *directory = hs__saver_find_directory(saver, prefix);
-    hs_code code;
-    if (!saver->background && (code = start(saver, err)))
-        return code;
-    if ((code = apply_policy(saver->background, directory, policy, replaces, err)) || !directory ||
-        !atomic_load(&directory->has_result) || !directory->result.error.code)
-        return code;
-    atomic_store(&directory->has_result, false); /* the caller has not polled it */
-    code = hs__error_copy(err, &directory->result.error);
-    hs_error_prefix(err, "the previous save, of step %lld", (long long)directory->result.step);
-    return code;
-}
-
-hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, bool replaces, hs_error *err)
-{
-    const hs_saver *saver = request->directory->saver;
+    hs__saver_directory *directory = request->directory;
+    const hs_saver *saver = directory->saver;
     hs__background *b = saver->background;
     const int64_t limit = request->options.copy_limit;
     hs_code code;
-    if (saver->save_variables || (limit > 0 && list->bytes > (uint64_t)limit))
-        return save_now(request, list, err);
+    if (saver->save_variables || (limit > 0 && list->bytes > (uint64_t)limit)) { /* in the foreground */
+        if (!(code = hs__save_session(request, list, err))) /* the caller was held for all of the time */
+            set_result(directory, request->step, hs_env_monotonic_ns(&saver->env), &(hs_error){0});
+        return code;
+    }
     if ((code = fill(b, request, list, err)))
         return code;
     pthread_mutex_lock(&b->lock);
     b->busy = true;
-    b->replaces = replaces;
     atomic_store(&b->cancel, false);
-    atomic_store(&request->directory->has_result, false); /* no result yet */
+    atomic_store(&directory->has_result, false); /* no result yet */
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
     return HS_OK;

@@ -11,12 +11,11 @@
 typedef struct hs__background hs__background;
 
 /* Waits for a save in progress, or not, by the policy, which applies to saves in the directory of `prefix`: CANCELLED if
- * the new save is skipped. Sets *replaces for hs__background_save. Returns the error of a previous save in this directory
- * that was not polled. */
-hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, bool *replaces, hs_error *err);
+ * the new save is skipped. Returns the error of a previous save in this directory that was not polled. */
+hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, hs_error *err);
 /* After hs__background_begin: copies the variables and states of the list, or what must be copied immediately, and starts
  * the save. */
-hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, bool replaces, hs_error *err);
+hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, hs_error *err);
 /* True in a forked child, if the thread is its parent's. The saver may be in the middle of a save. */
 bool hs__background_is_inherited(const hs_saver *saver);
 /* Waits until no save is in progress. */

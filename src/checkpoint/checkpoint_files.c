@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of checkpoints: whether they exist, their time, removing them, waiting for a new one. */
+/* The files of checkpoints: whether they exist, their time, removing them, finding the newest, waiting for a new one. */
 #include <hooksess/checkpoint.h>
 
 #include "base/files.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/state_file.h"
 #include "formats/bundle.h"
 
 #include <string.h>
@@ -51,6 +52,44 @@ hs_code hs_checkpoint_remove(const hs_env *given, const char *prefix, hs_error *
         return hs_error_set(err, HS_UNKNOWN, "cannot remove checkpoint '%s'; see the log", prefix);
     hs_error_clear(err);
     return HS_OK;
+}
+
+char *hs_checkpoint_latest(const hs_env *given, const char *directory, const char *state_file, hs_error *err)
+{
+    hs_env env;
+    hs__checkpoint_state state;
+    hs_error cause = {0};
+    if (!directory) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_latest: directory is NULL");
+        return NULL;
+    }
+    if (hs__env_copy(&env, given, err))
+        return NULL;
+    hs_error_clear(err);
+    hs_code code = hs__checkpoint_state_read(&state, &env, directory, state_file, &cause);
+    if (code == HS_NOT_FOUND)
+        return NULL;
+    if (code) {
+        hs__error_copy(err, &cause);
+        return NULL;
+    }
+    hs_file_stat found;
+    char *newest = NULL, *index = hs__bundle_index_path(&env, state.newest);
+    code = index ? hs__stat(&env, index, &found, &cause) : hs__no_memory(&cause, strlen(directory), "a path");
+    if (code == HS_NOT_FOUND) {
+        hs_log(&env, HS_LOG_ERROR, "%s: the file 'checkpoint' names '%s' as the newest checkpoint, but it %s", directory,
+               state.newest,
+               hs__bundle_is_v1(&env, state.newest) ? "has format V1 of TensorFlow, which is not supported"
+                                                    : "does not exist");
+    } else if (code) { /* it may exist */
+        hs__error_copy(err, &cause);
+    } else {
+        newest = state.newest;
+        state.newest = NULL;
+    }
+    hs__free(&env, index);
+    hs__checkpoint_state_free(&state);
+    return newest;
 }
 
 /* *found is the newest checkpoint, or NULL if that is `last`. An unreadable state file is ignored: it may be being copied.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A checkpoint manager: a saver, a directory, and the decision whether and under which number to save. */
 #include <hooksess/checkpoint_manager.h>
 
 #include "base/files.h"
@@ -36,16 +37,6 @@ static hs_code check_options(const hs_checkpoint_manager_options *options, hs_er
     return HS_OK;
 }
 
-static hs_code name_files(hs_checkpoint_manager *manager, const hs_checkpoint_manager_options *options, hs_error *err)
-{
-    const hs_env *env = &manager->saver->env;
-    manager->directory = hs__strdup(env, options->checkpoint_dir);
-    manager->prefix = hs__path_join(env, options->checkpoint_dir, options->name ? options->name : "ckpt");
-    if (!manager->directory || !manager->prefix)
-        return hs__no_memory(err, strlen(options->checkpoint_dir), "a path");
-    return HS_OK;
-}
-
 hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_options *given, hs_error *err)
 {
     hs_checkpoint_manager_options options = HS_INIT(hs_checkpoint_manager_options);
@@ -71,7 +62,10 @@ hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_opt
         .init_fn = options.init_fn,
         .user = options.user,
     };
-    if (name_files(manager, &options, err)) {
+    manager->directory = hs__strdup(&saver->env, options.checkpoint_dir);
+    manager->prefix = hs__path_join(&saver->env, options.checkpoint_dir, options.name ? options.name : "ckpt");
+    if (!manager->directory || !manager->prefix) {
+        hs__no_memory(err, strlen(options.checkpoint_dir), "a path");
         hs_checkpoint_manager_free(manager);
         return NULL;
     }
@@ -130,16 +124,6 @@ static void record_number(hs_checkpoint_manager *manager, const char *path)
 
 /* Restoring. */
 
-static hs_code initialize(const hs_checkpoint_manager *manager, hs_raw_session *session, hs_error *err)
-{
-    if (!manager->init_fn)
-        return HS_OK;
-    hs_code code = manager->init_fn(manager->user, session, err);
-    if (hs__normalize_error(code, "it", err))
-        hs_error_prefix(err, "init_fn");
-    return code;
-}
-
 hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manager, hs_raw_session *session,
                                                     const hs_restore_options *given, const char **restored, hs_error *err)
 {
@@ -156,7 +140,14 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
         return code;
     bool any = found != NULL;
     hs__free(&session->env, found);
-    if ((code = any ? read_step(manager, session, &step, err) : initialize(manager, session, err)))
+    if (any) {
+        code = read_step(manager, session, &step, err);
+    } else if (manager->init_fn) {
+        code = manager->init_fn(manager->user, session, err);
+        if (hs__normalize_error(code, "it", err))
+            hs_error_prefix(err, "init_fn");
+    }
+    if (code)
         return code;
     const char *path;
     for (size_t i = 0; (path = hs_saver_checkpoint(manager->saver, i)); i++)
@@ -176,14 +167,6 @@ static bool is_time(const hs_checkpoint_manager *manager, int64_t step, bool now
 {
     uint64_t since = (uint64_t)step - (uint64_t)manager->last_step;
     return !manager->has_last_step || since >= (now ? 1 : (uint64_t)manager->every_n_steps);
-}
-
-static hs_code check_not_refused(const hs_checkpoint_manager *manager, const hs_raw_session *session, hs_error *err)
-{
-    hs_error why;
-    return hs_raw_session_save_refusal(session, &why)
-               ? hs_error_set(err, HS_FAILED_PRECONDITION, "cannot save '%s': %s", manager->prefix, why.message)
-               : HS_OK;
 }
 
 /* NAME-NUMBER.index */
@@ -215,26 +198,6 @@ static hs_code find_numbers(hs_checkpoint_manager *manager, hs_error *err)
     return code;
 }
 
-static hs_code save_as(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
-                       const hs_save_options *options, hs_error *err)
-{
-    char *path = hs__format(&manager->saver->env, "%s-%lld", manager->prefix, (long long)number);
-    if (!path)
-        return hs__no_memory(err, strlen(manager->prefix), "a path");
-    hs_code code = hs_saver_save(manager->saver, session, manager->prefix, number, options, err);
-    if (code) {
-        hs__free(&manager->saver->env, path);
-        return code;
-    }
-    hs__free(&manager->saver->env, manager->path);
-    manager->path = path;
-    record_number(manager, path);
-    int64_t step = options->background ? -1 : hs_raw_session_global_step(session, NULL);
-    if (step >= 0)
-        hs_raw_session_record_save(session, step);
-    return HS_OK;
-}
-
 static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number, bool now,
                     const hs_save_options *given, const char **saved, hs_error *err)
 {
@@ -248,10 +211,30 @@ static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int
     if (code || (manager->only_now && !now) || (code = read_step(manager, session, &step, err)) ||
         !is_time(manager, step, now))
         return code;
-    if ((code = check_not_refused(manager, session, err)) || (number < 0 && (code = find_numbers(manager, err))) ||
-        (code = save_as(manager, session, number < 0 ? manager->highest + 1 : number, &options, err)))
+    hs_error why;
+    if (hs_raw_session_save_refusal(session, &why))
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot save '%s': %s", manager->prefix, why.message);
+    if (number < 0) {
+        if ((code = find_numbers(manager, err)))
+            return code;
+        number = manager->highest + 1;
+    }
+
+    const hs_env *env = &manager->saver->env;
+    char *path = hs__format(env, "%s-%lld", manager->prefix, (long long)number);
+    if (!path)
+        return hs__no_memory(err, strlen(manager->prefix), "a path");
+    if ((code = hs_saver_save(manager->saver, session, manager->prefix, number, &options, err))) {
+        hs__free(env, path);
         return code;
+    }
+    hs__free(env, manager->path);
+    manager->path = path;
+    record_number(manager, path);
     record_step(manager, step);
+    int64_t saved_step = options.background ? -1 : hs_raw_session_global_step(session, NULL);
+    if (saved_step >= 0)
+        hs_raw_session_record_save(session, saved_step);
     if (saved)
         *saved = manager->path;
     hs_error_clear(err);

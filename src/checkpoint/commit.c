@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a new checkpoint: begin, choose their names, and after the caller has written the temporary files, commit or
+ * discard them. */
 #include "checkpoint/commit.h"
 
 #include "base/files.h"
@@ -46,30 +48,6 @@ static hs_code choose_names(hs__new_checkpoint *files, int32_t shards, hs_error 
     return HS_OK;
 }
 
-void hs__new_checkpoint_free_data(const hs__new_checkpoint *files, char **paths)
-{
-    for (int32_t i = 0; paths && i < files->names.n; i++)
-        hs__free(files->env, paths[i]);
-    hs__free(files->env, paths);
-}
-
-char **hs__new_checkpoint_data(const hs__new_checkpoint *files, const char *prefix, const char *ending)
-{
-    const hs__data_range *names = &files->names;
-    char **paths = hs__alloc(files->env, (size_t)names->n, sizeof *paths);
-    bool failed = !paths;
-    for (int32_t i = 0; !failed && i < names->n; i++) {
-        char *path = hs__bundle_data_path(files->env, prefix, names->first + i, names->of);
-        paths[i] = path ? hs__format(files->env, "%s%s", path, ending) : NULL;
-        hs__free(files->env, path);
-        failed = !paths[i];
-    }
-    if (!failed)
-        return paths;
-    hs__new_checkpoint_free_data(files, paths);
-    return NULL;
-}
-
 hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, int32_t shards, hs_error *err)
 {
     const hs_env *env = files->env;
@@ -77,31 +55,20 @@ hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, int32_t shards, hs_e
     hs_code code = choose_names(files, shards, err);
     if (code)
         return code;
-    files->index = hs__bundle_index_path(env, prefix);
+    const hs__data_range *names = &files->names;
+    files->data = hs__alloc(env, (size_t)names->n, sizeof *files->data);
+    files->data_tmp = hs__alloc(env, (size_t)names->n, sizeof *files->data_tmp);
     files->index_tmp = hs__format(env, "%s.index.tmp", prefix);
-    files->data = hs__new_checkpoint_data(files, prefix, "");
-    files->data_tmp = hs__new_checkpoint_data(files, prefix, ".tmp");
     files->meta = hs__format(env, "%s.meta", prefix);
     files->meta_tmp = hs__format(env, "%s.meta.tmp", prefix);
-    if (!files->index || !files->index_tmp || !files->data || !files->data_tmp || !files->meta || !files->meta_tmp)
-        return hs__no_memory(err, strlen(prefix), "a path");
-    return HS_OK;
-}
-
-static bool is_data_name_used(const hs__new_checkpoint *files)
-{
-    for (int32_t i = 0; i < files->names.n; i++)
-        if (!hs__file_missing(files->env, files->data[i]))
-            return true;
-    return false;
-}
-
-static hs_code rename_data(const hs__new_checkpoint *files, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (int32_t i = 0; i < files->names.n && !code; i++)
-        code = hs__rename(files->env, files->data_tmp[i], files->data[i], err);
-    return code;
+    bool failed = !files->data || !files->data_tmp || !files->index_tmp || !files->meta || !files->meta_tmp;
+    for (int32_t i = 0; !failed && i < names->n; i++) {
+        files->data[i] = hs__bundle_data_path(env, prefix, names->first + i, names->of);
+        files->data_tmp[i] = files->data[i] ? hs__format(env, "%s.tmp", files->data[i]) : NULL;
+        failed = !files->data_tmp[i];
+    }
+    files->index = failed ? NULL : hs__bundle_index_path(env, prefix);
+    return files->index ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
 }
 
 /* On a network file system a rename that failed may have happened. Then these are the data files of the index. */
@@ -115,33 +82,47 @@ static void undo_names(hs__new_checkpoint *files)
         hs__file_remove(files->env, files->data[i]);
 }
 
-/* If a data file exists under a new name, an earlier save of this name renamed its index but could not sync that: the index
- * on the disk may be the one before, which uses this data file. So the directory is synced before it is replaced. */
 hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err)
 {
     const hs_env *env = files->env;
-    hs_code code;
-    if (is_data_name_used(files) && (code = hs__sync_directory(env, files->directory, err)))
+    bool used = false;
+    hs_code code = HS_OK;
+
+    /* If a data file exists under a new name, an earlier save of this name renamed its index but could not sync that: the
+     * index on the disk may be the one before, which uses this data file. So the directory is synced before it is replaced.
+     */
+    for (int32_t i = 0; i < files->names.n && !used; i++)
+        used = !hs__file_missing(env, files->data[i]);
+    if (used && (code = hs__sync_directory(env, files->directory, err)))
         return code;
-    if ((code = rename_data(files, err)) ||
-        (files->has_meta && (code = hs__rename(env, files->meta_tmp, files->meta, err))) ||
-        (code = hs__sync_directory(env, files->directory, err)) ||
-        (code = hs__rename(env, files->index_tmp, files->index, err))) {
+
+    /* Step 2, and the rename of step 3. */
+    for (int32_t i = 0; i < files->names.n && !code; i++)
+        code = hs__rename(env, files->data_tmp[i], files->data[i], err);
+    if (!code && files->has_meta)
+        code = hs__rename(env, files->meta_tmp, files->meta, err);
+    if (!code)
+        code = hs__sync_directory(env, files->directory, err);
+    if (!code)
+        code = hs__rename(env, files->index_tmp, files->index, err);
+    if (code) {
         undo_names(files);
         return code;
     }
     files->named = true;
     if ((code = hs__sync_directory(env, files->directory, err)))
         return code;
+
+    /* The checkpoint exists. Files of the one that it replaced are removed. */
     hs__delete_stale_data(env, files->prefix, files->names);
-    if (!files->has_meta && hs__file_exists(env, files->meta)) /* of the checkpoint that was replaced */
+    if (!files->has_meta && hs__file_exists(env, files->meta))
         hs__file_remove(env, files->meta);
     return HS_OK;
 }
 
 void hs__new_checkpoint_discard(const hs__new_checkpoint *files)
 {
-    if (!files->index || !files->index_tmp || !files->data_tmp || !files->meta || !files->meta_tmp)
+    if (!files->index)
         return; /* the files were not named, so nothing was written */
     for (int32_t i = 0; i < files->names.n; i++)
         hs__file_remove(files->env, files->data_tmp[i]);
@@ -155,8 +136,12 @@ void hs__new_checkpoint_discard(const hs__new_checkpoint *files)
 void hs__new_checkpoint_free(hs__new_checkpoint *files)
 {
     char *const texts[] = {files->prefix, files->directory, files->index, files->index_tmp, files->meta, files->meta_tmp};
-    hs__new_checkpoint_free_data(files, files->data);
-    hs__new_checkpoint_free_data(files, files->data_tmp);
+    for (int32_t i = 0; files->data && files->data_tmp && i < files->names.n; i++) {
+        hs__free(files->env, files->data[i]);
+        hs__free(files->env, files->data_tmp[i]);
+    }
+    hs__free(files->env, files->data);
+    hs__free(files->env, files->data_tmp);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         hs__free(files->env, texts[i]);
 }

@@ -12,7 +12,7 @@ hs_code hs__make_directory_for(const hs_env *env, const char *path, hs_error *er
 typedef struct hs__new_checkpoint {
     const hs_env *env;
     char *prefix, *directory;
-    char *index, *index_tmp;
+    char *index, *index_tmp; /* index NULL: the files have no names yet */
     char **data, **data_tmp; /* names.n of them */
     char *meta, *meta_tmp;
     bool has_meta;        /* meta_tmp was written */
@@ -25,10 +25,6 @@ hs_code hs__new_checkpoint_begin(hs__new_checkpoint *files, const hs_env *env, c
                                  hs_error *err);
 /* Chooses the names of the files, `shards` of which have data. */
 hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, int32_t shards, hs_error *err);
-/* Paths of data files PREFIX.data-...ENDING with the same shard numbers, for hs__new_checkpoint_free_data. NULL: out of
- * memory. */
-char **hs__new_checkpoint_data(const hs__new_checkpoint *files, const char *prefix, const char *ending);
-void hs__new_checkpoint_free_data(const hs__new_checkpoint *files, char **paths);
 /* Steps 2 and 3. Renames the temporary files, and removes the data files of a checkpoint that is replaced. */
 hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err);
 /* After a failure: removes the temporary files. */

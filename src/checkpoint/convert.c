@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converting checkpoints to safetensors files and back, one tensor at a time. */
 #include "base/state.h"
-#include "checkpoint/directory.h"
 #include "checkpoint/commit.h"
 #include "checkpoint/session_safetensors.h"
 #include "formats/bundle.h"
@@ -147,16 +146,6 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
     return code;
 }
 
-static hs_code make_checkpoint(hs__safetensors_reader *reader, hs__new_checkpoint *files, hs_error *err)
-{
-    hs_code code = hs__new_checkpoint_files(files, 1, err);
-    if (code)
-        return code;
-    if ((code = write_bundle(reader, files, err)) || (code = hs__new_checkpoint_commit(files, err)))
-        hs__new_checkpoint_discard(files);
-    return code;
-}
-
 static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to, hs_error *err)
 {
     hs__safetensors_reader reader;
@@ -166,8 +155,10 @@ static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to
     if (code)
         return code;
     if (!(code = hs__new_checkpoint_begin(&files, env, to, -1, err)) && !(code = hs__make_directory_for(env, to, err)) &&
-        !(code = hs__hold_directory(&held, env, files.directory, NULL, err)))
-        code = make_checkpoint(&reader, &files, err);
+        !(code = hs__hold_directory(&held, env, files.directory, NULL, err)) &&
+        !(code = hs__new_checkpoint_files(&files, 1, err)) &&
+        ((code = write_bundle(&reader, &files, err)) || (code = hs__new_checkpoint_commit(&files, err))))
+        hs__new_checkpoint_discard(&files);
     hs__release_directory(&held, env);
     hs__new_checkpoint_free(&files);
     hs__safetensors_reader_close(&reader);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Holding a directory (hs__hold_directory, at the end), and what the holder does with files of other saves: it removes
+ * those of interrupted saves, completes deletions, and renames the checkpoints of an abandoned branch. */
 #include "checkpoint/directory.h"
 
 #include <hooksess/checkpoint.h>
@@ -73,11 +75,6 @@ bool hs__same_series(const char *name, const char *other)
 
 /* Deleting. */
 
-static bool is_in(const file_name *parsed, hs__data_range range)
-{
-    return parsed->shards == range.of && parsed->shard >= range.first && parsed->shard - range.first < range.n;
-}
-
 static void remove_in(const hs__deletion *d, const char *name, const char *ending)
 {
     char *path = hs__format(d->env, "%s/%s%s", d->directory, name, ending);
@@ -88,12 +85,15 @@ static void remove_in(const hs__deletion *d, const char *name, const char *endin
     hs__free(d->env, path);
 }
 
+/* Removes a data file of the checkpoints, if it is not one of those that stay. */
 static int remove_data(void *user, const char *name)
 {
     const hs__deletion *d = user;
+    const hs__data_range *stay = &d->except;
     const file_name parsed = parse_name(name);
-    if (parsed.part == DATA && !parsed.tmp && !is_in(&parsed, d->except) &&
-        hs__map_find_bytes(&d->names, name, parsed.stem) != HS__NONE)
+    if (parsed.part != DATA || parsed.tmp || hs__map_find_bytes(&d->names, name, parsed.stem) == HS__NONE)
+        return 0;
+    if (parsed.shards != stay->of || parsed.shard < stay->first || parsed.shard - stay->first >= stay->n)
         remove_in(d, name, "");
     return 0;
 }
@@ -365,15 +365,6 @@ static void sweep_directory(const hs__held_directory *held, const hs_env *env, c
     free_listing(&all);
 }
 
-/* Since the state file was written, a checkpoint that is to be deleted may have been saved again, or restored. */
-static hs_code names_in_use(hs__map *names, const hs__checkpoint_state *state, const hs__kept_checkpoint *kept, size_t n)
-{
-    hs_code code = hs__map_add(names, hs__path_base(state->newest), 0, NULL, NULL);
-    if (!code)
-        code = hs__kept_names(names, state->kept, state->n, NULL);
-    return code ? code : hs__kept_names(names, kept, n, NULL);
-}
-
 void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char *state_file,
                          const hs__kept_checkpoint *kept, size_t n)
 {
@@ -388,7 +379,9 @@ void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char
         return; /* the restore has logged the reason */
     hs__map_init(&used, env);
     hs__deletion_begin(&deletion, env);
-    const bool unknown = names_in_use(&used, &state, kept, n) != HS_OK;
+    /* since the state file was written, a checkpoint that is to be deleted may have been saved again, or restored */
+    const bool unknown = hs__map_add(&used, hs__path_base(state.newest), 0, NULL, NULL) ||
+                         hs__kept_names(&used, state.kept, state.n, NULL) || hs__kept_names(&used, kept, n, NULL);
     for (size_t i = 0; i < state.n_expired; i++) {
         const char *prefix = state.expired[i];
         if (is_absent(env, prefix) || hs__map_find(&used, hs__path_base(prefix)) != HS__NONE)

@@ -48,27 +48,25 @@ hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const 
     return code;
 }
 
-/* For a program that imports the meta graph into TensorFlow, and makes a Saver of it. */
-static Hs__Pb__SaverDef describe(const hs_saver *saver)
+/* For a program that imports the meta graph into TensorFlow, and makes a Saver of it. A SaverDef without ops is omitted if
+ * TensorFlow can run the graph: the program that imports it makes a Saver itself. */
+static void put_saver_def(const hs_saver *saver, bool runs_elsewhere, hs__buffer *out)
 {
+    const uint32_t FIELD = 3;        /* MetaGraphDef.saver_def */
     const float NEVER_HOURS = 10000; /* TensorFlow's "never"; with 0 its Saver would delete nothing */
     Hs__Pb__SaverDef def = HS__PB__SAVER_DEF__INIT;
+    if (saver->saver_def.size) {
+        hs__proto_put_bytes(out, FIELD, saver->saver_def.data, saver->saver_def.size);
+        return;
+    }
+    if (runs_elsewhere)
+        return;
     def.version = HS__PB__SAVER_DEF__CHECKPOINT_FORMAT_VERSION__V2;
     def.sharded = saver->shards > 1;
     if (saver->max_to_keep != HS_NEVER)
         def.max_to_keep = (int32_t)(saver->max_to_keep < INT32_MAX ? saver->max_to_keep : INT32_MAX);
     def.keep_checkpoint_every_n_hours = saver->keep_every_secs > 0 ? (float)(saver->keep_every_secs / 3600) : NEVER_HOURS;
-    return def;
-}
-
-/* A SaverDef without ops is omitted if TensorFlow can run the graph: the program that imports it makes a Saver itself. */
-static void put_saver_def(const hs_saver *saver, bool runs_elsewhere, hs__buffer *out)
-{
-    Hs__Pb__SaverDef def = describe(saver);
-    if (saver->saver_def.size)
-        hs__proto_put_bytes(out, 3, saver->saver_def.data, saver->saver_def.size); /* MetaGraphDef.saver_def */
-    else if (!runs_elsewhere)
-        hs__proto_put_message(out, 3, &def.base);
+    hs__proto_put_message(out, FIELD, &def.base);
 }
 
 static hs_code build_meta(hs_backend backend, const hs_saver *saver, hs__buffer *out, hs_error *err)

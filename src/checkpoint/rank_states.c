@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__rank_states_gather sends the states of each rank to the chief, which compares and keeps them; the functions at the
+ * end find the states of other ranks in a checkpoint. */
 #include "checkpoint/rank_states.h"
 
 #include "base/crc32c.h"

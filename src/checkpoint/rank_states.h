@@ -2,7 +2,7 @@
 #ifndef HS_CHECKPOINT_RANK_STATES_H
 #define HS_CHECKPOINT_RANK_STATES_H
 
-#include "checkpoint/save_item.h"
+#include "checkpoint/save_list.h"
 
 /* The states of a group's ranks (state.h). Before a save, each rank sends to the chief its own states, and checksums of the
  * shared ones. The chief compares the checksums, and saves the states of all ranks. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a checkpoint or a safetensors file without a session, and finding the newest checkpoint. */
+/* hs_checkpoint_reader: reading a checkpoint or a safetensors file without a session. Each function finds the tensor by its
+ * name, and calls the archive. */
 #include <hooksess/checkpoint.h>
 
-#include "base/files.h"
 #include "checkpoint/archive.h"
-#include "checkpoint/directory.h"
-#include "checkpoint/state_file.h"
 #include "formats/bundle.h"
 
 #include <stdlib.h>
@@ -239,42 +237,4 @@ hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_
     if (!code)
         hs_error_clear(err);
     return code;
-}
-
-char *hs_checkpoint_latest(const hs_env *given, const char *directory, const char *state_file, hs_error *err)
-{
-    hs_env env;
-    hs__checkpoint_state state;
-    hs_error cause = {0};
-    if (!directory) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_latest: directory is NULL");
-        return NULL;
-    }
-    if (hs__env_copy(&env, given, err))
-        return NULL;
-    hs_error_clear(err);
-    hs_code code = hs__checkpoint_state_read(&state, &env, directory, state_file, &cause);
-    if (code == HS_NOT_FOUND)
-        return NULL;
-    if (code) {
-        hs__error_copy(err, &cause);
-        return NULL;
-    }
-    hs_file_stat found;
-    char *newest = NULL, *index = hs__bundle_index_path(&env, state.newest);
-    code = index ? hs__stat(&env, index, &found, &cause) : hs__no_memory(&cause, strlen(directory), "a path");
-    if (code == HS_NOT_FOUND) {
-        hs_log(&env, HS_LOG_ERROR, "%s: the file 'checkpoint' names '%s' as the newest checkpoint, but it %s", directory,
-               state.newest,
-               hs__bundle_is_v1(&env, state.newest) ? "has format V1 of TensorFlow, which is not supported"
-                                                    : "does not exist");
-    } else if (code) { /* it may exist */
-        hs__error_copy(err, &cause);
-    } else {
-        newest = state.newest;
-        state.newest = NULL;
-    }
-    hs__free(&env, index);
-    hs__checkpoint_state_free(&state);
-    return newest;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restoring the newest valid checkpoint of a directory. */
+/* Restoring the newest valid checkpoint of a directory: gather lists the checkpoints in the order in which they are tried,
+ * restore_first falls back from damaged ones to older ones, and adopt makes the saver keep them. */
 #include "checkpoint/restore.h"
 
 #include "base/files.h"
@@ -31,6 +32,18 @@ typedef struct {
     const char *newest; /* name of the newest in the state file, if it can have successors; otherwise NULL */
     bool failed;
 } candidates;
+
+static candidates begin_candidates(const hs_env *env, const char *directory)
+{
+    return (candidates){.env = env, .directory = directory, .paths = {.env = env}, .expired = {.env = env}};
+}
+
+static void free_candidates(candidates *all)
+{
+    hs__map_free(&all->paths);
+    hs__map_free(&all->expired);
+    hs__free(all->env, all->items);
+}
 
 static void add_candidate(candidates *all, const char *path, source of)
 {
@@ -76,42 +89,32 @@ static int in_order(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Adds all checkpoints of the directory. If it cannot be listed, that is an error: a training that finds no checkpoint
- * starts again. */
-static hs_code search_directory(candidates *all, hs_error *err)
-{
-    hs_file_stat found;
-    hs_error cause = {0};
-    hs_code code = hs__stat(all->env, all->directory, &found, &cause);
-    if (!code && found.is_directory)
-        return hs__list(all->env, all->directory, collect_file, all, err);
-    return code == HS_NOT_FOUND ? HS_OK : hs__error_copy(err, &cause);
-}
-
-/* Adds the checkpoints of the state file, newest first. */
-static void add_named(candidates *all, const hs__checkpoint_state *state)
-{
-    add_candidate(all, state->newest, NAMED);
-    for (size_t i = state->n; i-- > 0;)
-        add_candidate(all, state->kept[i].path, NAMED);
-    if (state->unedited && hs__step_in(state->newest) >= 0)
-        all->newest = hs__path_base(state->newest);
-    for (size_t i = 0; i < state->n_expired; i++)
-        all->failed |= hs__map_add(&all->expired, hs__path_base(state->expired[i]), 0, NULL, NULL) != HS_OK;
-}
-
-/* Lists the checkpoints in the order in which they are tried. A damaged state file is only a warning. */
-static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_state *state, hs_error *err)
+/* Lists the checkpoints in the order in which they are tried: successors, those of the state file, newest first, and the
+ * others of the directory. A damaged state file is only a warning. If the directory cannot be listed, that is an error: a
+ * training that finds no checkpoint starts again. */
+static hs_code gather(candidates *all, hs__checkpoint_state *state, hs_error *err)
 {
     hs_error cause = {0};
-    hs_code code = hs__checkpoint_state_read(state, all->env, all->directory, state_file, &cause);
+    hs_code code = hs__checkpoint_state_read(state, all->env, all->directory, NULL, &cause);
     if (code && !hs__is_damage(&cause))
         return hs__error_copy(err, &cause);
     if (code && code != HS_NOT_FOUND)
         hs_log(all->env, HS_LOG_WARNING, "%s; searching the directory", cause.message);
-    if (!code)
-        add_named(all, state);
-    if ((code = search_directory(all, err)))
+    if (!code) {
+        add_candidate(all, state->newest, NAMED);
+        for (size_t i = state->n; i-- > 0;)
+            add_candidate(all, state->kept[i].path, NAMED);
+        if (state->unedited && hs__step_in(state->newest) >= 0)
+            all->newest = hs__path_base(state->newest);
+        for (size_t i = 0; i < state->n_expired; i++)
+            all->failed |= hs__map_add(&all->expired, hs__path_base(state->expired[i]), 0, NULL, NULL) != HS_OK;
+    }
+    hs_file_stat found;
+    hs_error_clear(&cause);
+    code = hs__stat(all->env, all->directory, &found, &cause);
+    if (code && code != HS_NOT_FOUND)
+        return hs__error_copy(err, &cause);
+    if (!code && found.is_directory && (code = hs__list(all->env, all->directory, collect_file, all, err)))
         return code;
     if (all->failed)
         return hs__no_memory(err, all->n * sizeof *all->items, "the list of checkpoints");
@@ -201,18 +204,6 @@ static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoin
     return code;
 }
 
-static candidates begin_candidates(const hs_env *env, const char *directory)
-{
-    return (candidates){.env = env, .directory = directory, .paths = {.env = env}, .expired = {.env = env}};
-}
-
-static void free_candidates(candidates *all)
-{
-    hs__map_free(&all->paths);
-    hs__map_free(&all->expired);
-    hs__free(all->env, all->items);
-}
-
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
                            const hs_restore_options *options, const hs__acceptance *others, char **restored, hs_error *err)
 {
@@ -221,7 +212,7 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
     size_t chosen = HS__NONE;
     *restored = NULL;
     hs__background_wait(saver); /* the one in progress will be the newest */
-    hs_code code = gather(&all, NULL, &state, err);
+    hs_code code = gather(&all, &state, err);
     if (!code)
         code = restore_first(saver, session, &all, options, others, &chosen, err);
     if (!code && chosen != HS__NONE && !(code = adopt(saver, &all, &state, chosen, err))) {
@@ -231,22 +222,6 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
     }
     hs__checkpoint_state_free(&state);
     free_candidates(&all);
-    return code;
-}
-
-/* The same for a checkpoint that another saver has restored. */
-static hs_code adopt_restored(hs_saver *saver, candidates *all, const char *prefix, hs_error *err)
-{
-    hs__checkpoint_state state = {.env = &saver->env};
-    size_t chosen = 0;
-    hs_code code = gather(all, NULL, &state, err);
-    while (!code && chosen < all->n && strcmp(hs__path_base(all->items[chosen].path), hs__path_base(prefix)) != 0)
-        chosen++;
-    if (!code && chosen == all->n)
-        code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: checkpoint '%s' does not exist", prefix);
-    if (!code && !(code = adopt(saver, all, &state, chosen, err)))
-        code = hs__saver_set_last(saver->directories, prefix, err);
-    hs__checkpoint_state_free(&state);
     return code;
 }
 
@@ -261,22 +236,19 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     if (!directory)
         return hs__no_memory(err, strlen(prefix), "a path");
     candidates all = begin_candidates(&saver->env, directory);
-    hs_code code = adopt_restored(saver, &all, prefix, err);
+    hs__checkpoint_state state = {.env = &saver->env};
+    size_t chosen = 0;
+    hs_code code = gather(&all, &state, err);
+    while (!code && chosen < all.n && strcmp(hs__path_base(all.items[chosen].path), hs__path_base(prefix)) != 0)
+        chosen++;
+    if (!code && chosen == all.n)
+        code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: checkpoint '%s' does not exist", prefix);
+    if (!code && !(code = adopt(saver, &all, &state, chosen, err)))
+        code = hs__saver_set_last(saver->directories, prefix, err);
+    hs__checkpoint_state_free(&state);
     free_candidates(&all);
     hs__free(&saver->env, directory);
     return code;
-}
-
-/* A state file that cannot be read now is an error: a pin could be lost, and then the checkpoint. */
-static hs_code read_attributes(hs__saver_directory *to, hs_error *err)
-{
-    hs__checkpoint_state state;
-    hs_error cause = {0};
-    hs_code code = hs__checkpoint_state_read(&state, &to->saver->env, to->path, to->state_file, &cause);
-    if (!code)
-        code = copy_attributes(to, &state, &cause);
-    hs__checkpoint_state_free(&state);
-    return code && !hs__is_damage(&cause) ? hs__error_copy(err, &cause) : HS_OK;
 }
 
 hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err)
@@ -292,7 +264,15 @@ hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *er
             n++;
         code = to ? hs__saver_keep_existing(to, paths + i, n, err) : HS_RESOURCE_EXHAUSTED;
     }
-    if (!code && saver->directories && saver->directories->n_kept)
-        code = read_attributes(saver->directories, err);
-    return code;
+    hs__saver_directory *last = saver->directories;
+    if (code || !last || !last->n_kept)
+        return code;
+
+    /* a state file that cannot be read now is an error: a pin could be lost, and then the checkpoint */
+    hs__checkpoint_state state;
+    hs_error cause = {0};
+    if (!(code = hs__checkpoint_state_read(&state, &saver->env, last->path, last->state_file, &cause)))
+        code = copy_attributes(last, &state, &cause);
+    hs__checkpoint_state_free(&state);
+    return code && !hs__is_damage(&cause) ? hs__error_copy(err, &cause) : HS_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checkpoints that a saver keeps, and which of them expire. */
+/* The checkpoints that a saver keeps, and which of them expire. hs__saver_keep adds a new one to the list, hs__expire
+ * chooses those to delete, hs__saver_write_state_file lists them, and hs__delete_expired deletes them. */
 #include "checkpoint/saver.h"
 
 #include "base/files.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What one save writes: the list is made (hs__save_list_make), then its items are visited one by one. */
 #include "checkpoint/save_list.h"
 
 #include "checkpoint/rank_states.h"
@@ -32,33 +33,29 @@ static int by_name(const void *a, const void *b)
     return order;
 }
 
-static hs_code describe(const hs__save_list *list, const hs__selection *selection, size_t index,
-                        const hs_variable *variable, hs__listed_variable *v, hs_error *err)
+static hs_code add_variable(hs__save_list *list, const hs__selection *selection, size_t index, const hs_variable *variable,
+                            hs_error *err)
 {
+    hs_code code = hs__reserve(list->env, &list->variables, &list->capacity, list->n + 1, sizeof *list->variables, err);
+    if (code)
+        return code;
     hs_variable_slice slice;
     bool has_slice = hs__selection_slice(selection, list->session, index, variable->name, &slice);
+    hs__listed_variable *v = &list->variables[list->n];
     *v = (hs__listed_variable){.name = has_slice ? slice.name : hs__selection_name(selection, variable->name),
                                .variable = variable->name,
                                .index = index,
                                .bytes = bytes_of(variable->dtype, &variable->shape),
                                .flags = variable->flags};
     v->whole_bytes = v->bytes;
-    if (!has_slice || hs_shape_equal(&variable->shape, &slice.shape))
-        return HS_OK;
-    if (!(v->slice = hs__alloc(list->env, 1, sizeof slice)))
-        return hs__no_memory(err, sizeof slice, "a list of variables");
-    *v->slice = slice;
-    v->whole_bytes = bytes_of(variable->dtype, &slice.shape);
-    return HS_OK;
-}
-
-static hs_code add_variable(hs__save_list *list, const hs__selection *selection, size_t index, const hs_variable *variable,
-                            hs_error *err)
-{
-    hs_code code = hs__reserve(list->env, &list->variables, &list->capacity, list->n + 1, sizeof *list->variables, err);
-    if (code || (code = describe(list, selection, index, variable, &list->variables[list->n], err)))
-        return code;
-    list->bytes += list->variables[list->n++].bytes;
+    if (has_slice && !hs_shape_equal(&variable->shape, &slice.shape)) {
+        if (!(v->slice = hs__alloc(list->env, 1, sizeof slice)))
+            return hs__no_memory(err, sizeof slice, "a list of variables");
+        *v->slice = slice;
+        v->whole_bytes = bytes_of(variable->dtype, &slice.shape);
+    }
+    list->bytes += v->bytes;
+    list->n++;
     return HS_OK;
 }
 
@@ -73,17 +70,6 @@ static hs_code add_unallocated(hs__save_list *list, const hs__selection *selecti
     return code;
 }
 
-static hs_code add(hs__save_list *list, const hs__selection *selection, size_t index, const hs_variable *variable,
-                   hs_error *err)
-{
-    bool has_memory;
-    hs_code code = hs__session_has_memory(list->session, index, variable, &has_memory, err);
-    if (code)
-        return code;
-    return has_memory ? add_variable(list, selection, index, variable, err)
-                      : add_unallocated(list, selection, variable, err);
-}
-
 hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
                            hs_error *err)
 {
@@ -92,8 +78,12 @@ hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__sel
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
         hs_variable variable;
-        if (hs__selection_variable(selection, session, i, &variable, &done))
-            code = add(list, selection, i, &variable, err);
+        bool has_memory;
+        if (!hs__selection_variable(selection, session, i, &variable, &done) ||
+            (code = hs__session_has_memory(session, i, &variable, &has_memory, err)))
+            continue;
+        code = has_memory ? add_variable(list, selection, i, &variable, err)
+                          : add_unallocated(list, selection, &variable, err);
     }
     if (list->n)
         qsort(list->variables, list->n, sizeof *list->variables, by_name);
@@ -144,6 +134,61 @@ void hs__save_list_log_unallocated(const hs__save_list *list)
     hs__buffer_free(&names);
 }
 
+/* Items. */
+
+hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
+                          hs_tensor *host, hs_error *err)
+{
+    hs_tensor value;
+    hs_code code = hs__session_read(session, index, name, &value, err);
+    if (code)
+        return code;
+    code = hs__normalize_error(hs_tensor_host(&value, copy, host, err), "hs_memory.to_host", err);
+    if (code)
+        hs_error_prefix(err, "cannot read variable '%s'", name);
+    return code;
+}
+
+hs_code hs__produce_state(const hs__state_slot *slot, hs_state_writer *writer, hs_error *err)
+{
+    hs__clear(err); /* an error that the previous provider ignored */
+    hs_code code = hs__normalize_error(slot->save(slot->self, writer, err), "it", err);
+    if (writer->error.code)
+        code = hs__error_copy(err, &writer->error);
+    if (code)
+        hs_error_prefix(err, "cannot save state '%s'", slot->key);
+    return code;
+}
+
+static hs_code visit_attribute(const hs_env *env, const char *key, const char *which, const hs_tensor *value,
+                               hs__visit_item_fn visit, void *user, hs_error *err)
+{
+    char *name = hs__format(env, "%s%s", key, which);
+    hs_code code = name ? visit(user, &(hs__save_item){.name = name, .value = *value, .variable = HS__NONE}, err)
+                        : hs__no_memory(err, strlen(key), "a name");
+    hs__free(env, name);
+    return code;
+}
+
+hs_code hs__visit_state(const hs_env *env, const hs__stored_state *state, const hs__save_item *bytes,
+                        hs__visit_item_fn visit, void *user, hs_error *err)
+{
+    hs_string identity = {state->identity, state->identity ? strlen(state->identity) : 0};
+    hs_tensor version = hs_tensor_of(HS_INT64, HS_SCALAR, &state->version);
+    hs_tensor text = hs_tensor_of(HS_STRING, HS_SCALAR, &identity);
+    hs_code code = visit(user, bytes, err);
+    if (!code && state->version)
+        code = visit_attribute(env, state->key, HS__STATE_VERSION, &version, visit, user, err);
+    if (!code && state->identity)
+        code = visit_attribute(env, state->key, HS__STATE_IDENTITY, &text, visit, user, err);
+    return code;
+}
+
+char *hs__unallocated_key(const hs_env *env, const char *name)
+{
+    return hs__format(env, HS__STATE_PREFIX "variable/%s:null", name);
+}
+
 /* Visiting. */
 
 static hs_code check_slices(const hs__save_list *list, hs_error *err)
@@ -163,35 +208,36 @@ static hs_code check_slices(const hs__save_list *list, hs_error *err)
     return HS_OK;
 }
 
-/* The item is valid until the next call with the same `copy` or with the session. */
-static hs_code read_variable(const hs__save_list *list, size_t at, hs_host_copy *copy, hs__save_item *item, hs_error *err)
-{
-    const hs__listed_variable *v = &list->variables[at];
-    hs_tensor host;
-    hs_code code = hs__check_saved_name(v->name, err);
-    if (code || (code = hs__read_variable(list->session, v->index, v->variable, copy, &host, err)))
-        return code;
-    *item = (hs__save_item){.name = v->name,
-                            .value = host,
-                            .slice = v->slice,
-                            .variable = v->index,
-                            .borrowed = host.data != copy->data,
-                            .follows = hs__save_list_follows(list, at),
-                            .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
-                            .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
-    return HS_OK;
-}
-
 hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err)
 {
     hs_host_copy copy = {.env = list->env};
     hs_code code = check_slices(list, err);
     for (size_t i = 0; !code && i < list->n; i++) {
-        hs__save_item item;
-        if (!(code = read_variable(list, i, &copy, &item, err)))
-            code = visit(user, &item, err);
+        const hs__listed_variable *v = &list->variables[i];
+        hs__save_item item = {.name = v->name,
+                              .slice = v->slice,
+                              .variable = v->index,
+                              .follows = hs__save_list_follows(list, i),
+                              .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
+                              .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
+        if ((code = hs__check_saved_name(v->name, err)) ||
+            (code = hs__read_variable(list->session, v->index, v->variable, &copy, &item.value, err)))
+            break;
+        item.borrowed = item.value.data != copy.data;
+        code = visit(user, &item, err);
     }
     hs_host_copy_free(&copy);
+    return code;
+}
+
+static hs_code visit_unallocated(const hs__save_list *list, const char *name, hs__visit_item_fn visit, void *user,
+                                 hs_error *err)
+{
+    static const bool yes = true;
+    char *key = hs__unallocated_key(list->env, name);
+    const hs__save_item record = {.name = key, .value = hs_tensor_of(HS_BOOL, HS_SCALAR, &yes), .variable = HS__NONE};
+    hs_code code = key ? visit(user, &record, err) : hs__no_memory(err, strlen(name), "a name");
+    hs__free(list->env, key);
     return code;
 }
 
@@ -218,7 +264,7 @@ hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn 
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < list->n_unallocated; i++)
-        code = hs__visit_unallocated(list->env, list->unallocated[i].name, visit, user, err);
+        code = visit_unallocated(list, list->unallocated[i].name, visit, user, err);
     for (size_t i = 0; !code && i < list->session->n_states; i++)
         code = visit_provider(list, i, visit, user, err);
     if (!code)

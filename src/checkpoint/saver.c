@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions of savers, but for restoring. */
+/* The functions of hs_saver, but for restoring. hs_saver_save chooses the directory and makes the list of what is saved;
+ * save.c, or the thread in background.c, saves it. */
 #include "checkpoint/saver.h"
 
 #include "base/files.h"
@@ -78,8 +79,19 @@ void hs_saver_free(hs_saver *saver)
         return;
     hs_env env = saver->env;
     hs__background_free(saver);
+    while (saver->directories) {
+        hs__saver_directory *first = saver->directories;
+        saver->directories = first->next;
+        hs__release_directory(&first->held, &env);
+        for (size_t i = 0; i < first->n_kept; i++)
+            hs__free(&env, first->kept[i].path);
+        hs__free(&env, first->kept);
+        hs__free(&env, first->last_path);
+        hs__free(&env, first->state_file);
+        hs__free(&env, first->path);
+        hs__free(&env, first);
+    }
     hs__free(&env, (void *)saver->saver_def.data);
-    hs__saver_free_directories(saver);
     hs__selection_free(&saver->selection, &env);
     hs__free(&env, saver);
 }
@@ -108,6 +120,54 @@ const char *hs_saver_checkpoint(const hs_saver *saver, size_t index)
 {
     const hs__saver_directory *last = last_directory(saver);
     return last && index < last->n_kept ? last->kept[index].path : NULL;
+}
+
+/* The directories of a saver: each has its own list of kept checkpoints, last path and lock. */
+
+hs__saver_directory *hs__saver_find_directory(const hs_saver *saver, const char *path)
+{
+    hs__saver_directory *found = saver->directories;
+    while (found && !hs__path_is_in(path, found->path))
+        found = found->next;
+    return found;
+}
+
+hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, hs_error *err)
+{
+    hs__saver_directory *used = hs__saver_find_directory(saver, path), **at = &saver->directories;
+    if (!used) {
+        used = hs__alloc(&saver->env, 1, sizeof *used);
+        char *name = hs__path_directory(&saver->env, path);
+        if (!used || !name) {
+            hs__free(&saver->env, used);
+            hs__free(&saver->env, name);
+            hs__no_memory(err, strlen(path), "a directory of a saver");
+            return NULL;
+        }
+        *used = (hs__saver_directory){.saver = saver, .path = name, .last_preserved = saver->created};
+        atomic_init(&used->has_result, false);
+    }
+    while (*at && *at != used)
+        at = &(*at)->next;
+    if (*at)
+        *at = used->next;
+    used->next = saver->directories;
+    return saver->directories = used;
+}
+
+hs_code hs__saver_hold_directory(hs__saver_directory *directory, const char *base, const void *session, hs_error *err)
+{
+    const hs_env *env = &directory->saver->env;
+    for (hs__saver_directory *other = directory->saver->directories; other; other = other->next)
+        if (other != directory && !other->stays_held)
+            hs__release_directory(&other->held, env);
+    hs_code code = hs__hold_directory(&directory->held, env, directory->path, base, err);
+    if (!code && session && !hs__lock_is_open_to(env, directory->held.lock, session))
+        code = hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "cannot save to '%s': another session of this process saves there; close it first, or use "
+                            "another directory",
+                            directory->path);
+    return code;
 }
 
 /* Saving. */
@@ -151,29 +211,8 @@ static int64_t find_branch_step(const hs__saver_directory *directory, const hs_r
     return same_session || from_here ? -1 : step;
 }
 
-/* No save is in progress, so that the list and the branch are those of now. `replaces`: a save that was in progress. */
-static hs_code save(hs__save_request *request, hs_raw_session *session, bool replaces, hs_error *err)
-{
-    hs_saver *saver = request->directory->saver;
-    const bool background = request->options.background;
-    hs__save_list list;
-    hs_code code = HS_OK;
-    request->branch_step = find_branch_step(request->directory, session, hs__path_base(request->prefix), request->step);
-    if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err))) {
-        hs__save_list_log_unallocated(&list);
-        request->bytes = list.bytes;
-        code = background ? hs__background_save(request, &list, replaces, err) : hs__save_session(request, &list, err);
-    }
-    hs__save_list_free(&list);
-    if (!code && !request->options.no_state_file)
-        hs__raw_session_saved(session);
-    if (!code && !background)
-        hs_error_clear(err);
-    return code;
-}
-
-static hs_code check_and_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                              const hs_save_options *given, hs_error *err)
+static hs_code save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                    const hs_save_options *given, hs_error *err)
 {
     hs__save_request request = {.prefix = prefix,
                                 .step = step,
@@ -181,31 +220,32 @@ static hs_code check_and_save(hs_saver *saver, hs_raw_session *session, const ch
                                 .opened = session->opened,
                                 .restores = session->restores,
                                 .session = session};
-    bool replaces = false;
+    const hs_save_options *options = &request.options;
     hs_code code;
     if ((given && (code = HS_STRUCT_TAKE(hs_save_options, max_to_keep, &request.options, given, err))) ||
-        (code = check_options(&request.options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
+        (code = check_options(options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
         return code;
-    if (!request.options.background)
+    if (!options->background)
         hs__background_wait(saver);
-    else if ((code = hs__background_begin(saver, prefix, request.options.busy, &replaces, err)))
+    else if ((code = hs__background_begin(saver, prefix, options->busy, err)))
         return code;
-    request.directory = hs__saver_use_directory(saver, prefix, err);
-    return request.directory ? save(&request, session, replaces, err) : HS_RESOURCE_EXHAUSTED;
-}
 
-/* All ranks send their states to the chief, which saves. Its result is the result of all. */
-static hs_code save_in_group(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                             const hs_save_options *given, hs_error *err)
-{
-    hs_error result = {0}, lost = {0};
-    hs_code code = hs__rank_states_gather(session, &result);
-    if (!code && session->rank == 0)
-        code = check_and_save(saver, session, prefix, step, given, &result);
-    result.code = code;
-    hs__rank_states_free(session);
-    code = hs__group_broadcast(session->group, &result, sizeof result, 0, &lost);
-    return hs__error_copy(err, code && session->rank ? &lost : &result); /* rank 0 has saved; others may not know it */
+    /* No save is in progress, so that the list of kept checkpoints and the branch are those of now. */
+    if (!(request.directory = hs__saver_use_directory(saver, prefix, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    request.branch_step = find_branch_step(request.directory, session, hs__path_base(prefix), step);
+    hs__save_list list;
+    if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err))) {
+        hs__save_list_log_unallocated(&list);
+        request.bytes = list.bytes;
+        code = options->background ? hs__background_save(&request, &list, err) : hs__save_session(&request, &list, err);
+    }
+    hs__save_list_free(&list);
+    if (!code && !options->no_state_file)
+        hs__raw_session_saved(session);
+    if (!code && !options->background)
+        hs_error_clear(err);
+    return code;
 }
 
 hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
@@ -219,8 +259,18 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
                                                                  : "session is NULL");
     if (hs__background_is_inherited(saver))
         return hs__refuse_inherited("saver", err);
-    return session->group ? save_in_group(saver, session, prefix, step, options, err)
-                          : check_and_save(saver, session, prefix, step, options, err);
+    if (!session->group)
+        return save(saver, session, prefix, step, options, err);
+
+    /* All ranks send their states to the chief, which saves. Its result is the result of all. */
+    hs_error result = {0}, lost = {0};
+    hs_code code = hs__rank_states_gather(session, &result);
+    if (!code && session->rank == 0)
+        code = save(saver, session, prefix, step, options, &result);
+    result.code = code;
+    hs__rank_states_free(session);
+    code = hs__group_broadcast(session->group, &result, sizeof result, 0, &lost);
+    return hs__error_copy(err, code && session->rank ? &lost : &result); /* rank 0 has saved; others may not know it */
 }
 
 hs_code hs_saver_hold(hs_saver *saver, const hs_raw_session *session, const char *prefix, hs_error *err)

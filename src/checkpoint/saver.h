@@ -10,8 +10,8 @@
 
 #include <stdatomic.h>
 
-/* How a checkpoint is committed: step 0 in directory.c; 1 in save.c; 2 and 3 in commit.c; 4 in
- * directory.c, started by save.c; 5 in state_file.c; 6 in retention.c.
+/* How a checkpoint is committed. save_all in save.c calls the steps in this order: 0 and 4 are in directory.c, 1 in save.c,
+ * 2 and 3 in commit.c, 5 in state_file.c, 6 in retention.c.
  *
  *   0. The directory is locked against other processes. When the lock is new, the directory is synced, because names that
  *      are visible may be those of a killed process that had not synced them. Files of interrupted saves are removed.
@@ -76,7 +76,7 @@ struct hs_saver {
     void *user;
 };
 
-/* saver_directory.c */
+/* saver.c: the directories of a saver. */
 
 /* Returns the directory of the file `path`. NULL: the saver does not know it yet. */
 hs__saver_directory *hs__saver_find_directory(const hs_saver *saver, const char *path);
@@ -85,7 +85,6 @@ hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, 
 /* Locks the directory, which exists, and unlocks the others that were locked only for a save. `base`: as
  * hs__hold_directory. FAILED_PRECONDITION: another session than this one, an address, has claimed it. */
 hs_code hs__saver_hold_directory(hs__saver_directory *directory, const char *base, const void *session, hs_error *err);
-void hs__saver_free_directories(hs_saver *saver);
 /* Of last_path. 0: unknown. */
 static inline int64_t hs__saver_last_bytes(const hs__saver_directory *in)
 {

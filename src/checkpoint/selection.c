@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which variables are saved or restored, and under which names. The lists are copied once, and checked for each save. */
 #include "checkpoint/selection.h"
 
 #include "base/map.h"

@@ -1,41 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saving the variables of a session to a safetensors file, and restoring them from one. */
+/* Saving the variables of a session to a safetensors file, and restoring them from one, by the functions of restore.c. A
+ * file is written under a temporary name, and replaces the old one when it is complete (hs__safetensors_make). */
 #include "checkpoint/session_safetensors.h"
 
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/commit.h"
 #include "checkpoint/restore.h"
-#include "checkpoint/save_item.h"
+#include "checkpoint/save_list.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static hs_code write_tmp(hs__safetensors_writer *writer, const char *tmp, const hs_safetensors_pair *metadata,
-                         hs__safetensors_put put, void *user, hs_error *err)
-{
-    hs_code code = hs__safetensors_writer_begin(writer, tmp, metadata, err);
-    for (size_t i = 0; !code && i < writer->header.n; i++)
-        code = put(user, writer, i, err);
-    return code ? code : hs__safetensors_writer_finish(writer, err);
-}
-
-/* Creates an empty file. ALREADY_EXISTS: there is a file or a link of that name. */
-static hs_code create_new(const hs_env *env, const char *tmp, hs_error *err)
-{
-    hs__file file;
-    hs_code code = hs__file_open(&file, env, tmp, HS_OPEN_NEW, err);
-    if (!code && (code = hs__file_close(&file, err)))
-        hs__file_remove(env, tmp);
-    return code;
-}
-
 #define ENDING ".safetensors"
 
-/* Creates a temporary file, PATH.PID-NUMBER.tmp. A path without the ending .safetensors gets it, as the ending identifies
- * the file (hs__is_safetensors_tmp). Each writer of `path` has its own file, so that none renames another's incomplete
- * file. */
+/* Creates an empty temporary file, PATH.PID-NUMBER.tmp. A path without the ending .safetensors gets it, as the ending
+ * identifies the file (hs__is_safetensors_tmp). Each writer of `path` has its own file, so that none renames another's
+ * incomplete file. */
 static hs_code create_tmp(const hs_env *env, const char *path, char **tmp, hs_error *err)
 {
     enum { MOST_TRIES = 1000 };
@@ -45,7 +27,11 @@ static hs_code create_tmp(const hs_env *env, const char *path, char **tmp, hs_er
         *tmp = hs__format(env, "%s%s.%ld-%d.tmp", path, hs__is_safetensors(path) ? "" : ENDING, (long)getpid(), i);
         if (!*tmp)
             return hs__no_memory(err, strlen(path), "a path");
-        if ((code = create_new(env, *tmp, &cause))) {
+        hs__file file;
+        code = hs__file_open(&file, env, *tmp, HS_OPEN_NEW, &cause);
+        if (!code && (code = hs__file_close(&file, &cause)))
+            hs__file_remove(env, *tmp);
+        if (code) { /* ALREADY_EXISTS: there is a file or a link of that name */
             hs__free(env, *tmp);
             *tmp = NULL;
         }
@@ -63,39 +49,35 @@ bool hs__is_safetensors_tmp(const char *name)
     return end;
 }
 
-/* *removed: the temporary file was removed before it could be renamed. */
-static hs_code make_once(hs__safetensors_writer *writer, const char *path, const hs_safetensors_pair *metadata,
-                         hs__safetensors_put put, void *user, bool *removed, hs_error *err)
-{
-    const hs_env *env = writer->env;
-    char *tmp = NULL;
-    *removed = false;
-    hs_code code = create_tmp(env, path, &tmp, err);
-    if (code)
-        return code;
-    if (!(code = write_tmp(writer, tmp, metadata, put, user, err))) {
-        code = hs__file_place(env, tmp, path, err);
-        *removed = code == HS_NOT_FOUND;
-    }
-    if (code)
-        hs__file_remove(env, tmp);
-    hs__free(env, tmp);
-    return code;
-}
-
-/* A training that starts in the directory cannot tell the file of a killed process from that of a running one. It removes
- * both. */
 hs_code hs__safetensors_make(hs__safetensors_writer *writer, const char *path, const hs_safetensors_pair *metadata,
                              hs__safetensors_put put, void *user, hs_error *err)
 {
     enum { MOST_TRIES = 3 };
-    bool removed = true;
-    hs_code code = hs__make_directory_for(writer->env, path, err);
+    const hs_env *env = writer->env;
+    bool again = true;
+    hs_code code = hs__make_directory_for(env, path, err);
     if (code)
         return code;
-    for (int i = 0; i < MOST_TRIES && removed; i++) {
+    for (int i = 0; i < MOST_TRIES && again; i++) {
+        char *tmp = NULL;
+        again = false;
         hs_error_clear(err);
-        code = make_once(writer, path, metadata, put, user, &removed, err);
+        if ((code = create_tmp(env, path, &tmp, err)))
+            return code;
+        code = hs__safetensors_writer_begin(writer, tmp, metadata, err);
+        for (size_t at = 0; !code && at < writer->header.n; at++)
+            code = put(user, writer, at, err);
+        if (!code)
+            code = hs__safetensors_writer_finish(writer, err);
+        if (!code) {
+            code = hs__file_place(env, tmp, path, err);
+            /* A training that starts in the directory cannot tell the file of a killed process from that of a running one.
+             * It removes both. */
+            again = code == HS_NOT_FOUND;
+        }
+        if (code)
+            hs__file_remove(env, tmp);
+        hs__free(env, tmp);
     }
     return code;
 }

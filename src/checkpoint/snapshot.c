@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__snapshot_take adds one item after the other. Deferred variables are copied by hs__snapshot_complete, or by
+ * before_write.
+ */
 #include "checkpoint/snapshot.h"
 
 #include <string.h>
@@ -35,7 +38,14 @@ static void free_meta(hs__snapshot *snapshot)
     snapshot->meta = (hs_bytes){NULL, 0};
 }
 
-static void remove_guard(hs__snapshot *snapshot);
+/* Only the session's thread sets and removes guards. */
+static void remove_guard(hs__snapshot *snapshot)
+{
+    const hs_raw_session *session = snapshot->guarded;
+    if (session)
+        session->ops.guard(session->handle, (hs_write_guard){NULL, NULL, NULL});
+    snapshot->guarded = NULL;
+}
 
 void hs__snapshot_free(hs__snapshot *snapshot)
 {
@@ -48,25 +58,17 @@ void hs__snapshot_free(hs__snapshot *snapshot)
     pthread_mutex_destroy(&snapshot->lock);
 }
 
-static hs_code reserve(hs__snapshot *snapshot, size_t bytes, hs_error *err)
-{
-    enum { ALIGNMENT = 64 };
-    size_t at = (snapshot->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (bytes > SIZE_MAX - at)
-        return hs__no_memory(err, bytes, "a copy of the state");
-    snapshot->bytes = at;
-    return hs__reserve(snapshot->env, &snapshot->data, &snapshot->data_capacity, at + bytes, 1, err);
-}
-
 /* Appends aligned room. *at is its offset. */
 static hs_code append_room(hs__snapshot *snapshot, size_t bytes, size_t *at, hs_error *err)
 {
-    hs_code code = reserve(snapshot, bytes, err);
-    if (code)
-        return code;
-    *at = snapshot->bytes;
-    snapshot->bytes += bytes;
-    return HS_OK;
+    enum { ALIGNMENT = 64 };
+    *at = (snapshot->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (bytes > SIZE_MAX - *at)
+        return hs__no_memory(err, bytes, "a copy of the state");
+    hs_code code = hs__reserve(snapshot->env, &snapshot->data, &snapshot->data_capacity, *at + bytes, 1, err);
+    if (!code)
+        snapshot->bytes = *at + bytes;
+    return code;
 }
 
 /* Appends a copy. */
@@ -225,15 +227,6 @@ static bool before_write(void *user, size_t index)
     return false;
 }
 
-/* Only the session's thread sets and removes guards. */
-static void remove_guard(hs__snapshot *snapshot)
-{
-    const hs_raw_session *session = snapshot->guarded;
-    if (session)
-        session->ops.guard(session->handle, (hs_write_guard){NULL, NULL, NULL});
-    snapshot->guarded = NULL;
-}
-
 static hs_code copy_meta(hs__snapshot *snapshot, const hs_saver *saver, const hs_raw_session *session, hs_error *err)
 {
     hs_bytes meta;
@@ -261,24 +254,19 @@ static void empty(hs__snapshot *snapshot)
     free_meta(snapshot);
 }
 
-/* Allocates all memory at once, because growing doubles it. If that fails, the data grow. */
-static void reserve_all(hs__snapshot *snapshot, size_t bytes)
-{
-    if (bytes <= snapshot->data_capacity)
-        return;
-    hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy without need */
-    snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
-    snapshot->data_capacity = snapshot->data ? bytes : 0;
-}
-
 hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, const hs__snapshot_options *options,
                           hs_error *err)
 {
     const hs_raw_session *session = list->session;
     empty(snapshot);
     adding a = {snapshot, options->overlap && session->ops.guard};
-    if (list->bytes < SIZE_MAX / 2)
-        reserve_all(snapshot, (size_t)list->bytes + ROOM_FOR_NAMES);
+    /* allocates all memory at once, because growing doubles it; if that fails, the data grow */
+    size_t bytes = list->bytes < SIZE_MAX / 2 ? (size_t)list->bytes + ROOM_FOR_NAMES : 0;
+    if (bytes > snapshot->data_capacity) {
+        hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy without need */
+        snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
+        snapshot->data_capacity = snapshot->data ? bytes : 0;
+    }
     hs_code code = hs__save_list_visit_variables(list, add, &a, err);
     snapshot->n_variables = snapshot->n;
     if (!code && atomic_load(&snapshot->n_deferred)) { /* before the states, whose providers may run something */

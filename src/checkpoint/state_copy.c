@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hs_state_copy: a snapshot of variables and states, and restoring it. */
+/* hs_state_copy: a snapshot of variables and states, and restoring it. Restoring first compares the whole copy with the
+ * session and allocates all memory, then changes the session. */
 #include "checkpoint/save_list.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/unclaimed_states.h"
@@ -35,20 +36,14 @@ static hs_state_copy *new_copy(const hs_env *env, hs_error *err)
     return NULL;
 }
 
-static hs_code take_snapshot(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
+static hs_code fill(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
 {
     hs__save_list list;
+    copy->whole = false;
     hs_code code = hs__save_list_make(&list, &session->env, &ALL_VARIABLES, session, err);
     if (!code)
         code = hs__snapshot_take(&copy->snapshot, &list, &(hs__snapshot_options){.overlap = false}, err);
     hs__save_list_free(&list);
-    return code;
-}
-
-static hs_code fill(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
-{
-    copy->whole = false;
-    hs_code code = take_snapshot(copy, session, err);
     if (code)
         return code;
     hs_error error;
@@ -90,7 +85,7 @@ void hs_state_copy_free(hs_state_copy *copy)
     hs__free(&env, copy);
 }
 
-/* Restoring. The whole copy is compared with the session, and all memory is allocated, before anything is changed. */
+/* Restoring. */
 
 typedef struct {
     const hs_env *env;
@@ -102,19 +97,6 @@ typedef struct {
     size_t n_values, values_capacity;
     hs__stored_states stored;
 } restoring;
-
-static hs_code list_items(restoring *r, const hs__snapshot *snapshot, hs_error *err)
-{
-    r->variables = hs__alloc(r->env, snapshot->n, sizeof *r->variables);
-    if (!r->variables)
-        return hs__no_memory(err, snapshot->n * sizeof *r->variables, "the values of a copy");
-    for (size_t i = 0; i < snapshot->n; i++)
-        r->variables[i] = hs__snapshot_item(snapshot, i);
-    r->n_variables = snapshot->n_variables;
-    r->states = r->variables + r->n_variables;
-    r->n_states = snapshot->n - snapshot->n_variables;
-    return HS_OK;
-}
 
 static int by_name(const void *name, const void *item)
 {
@@ -195,20 +177,6 @@ static bool is_attribute(const char *name, const char *key, const char *which)
     return strncmp(name, key, length) == 0 && strcmp(name + length, which) == 0;
 }
 
-/* A state that is loaded now is borrowed from the snapshot. An unclaimed one outlives it, and is copied. */
-static hs_code set_data(hs__stored_state *state, const hs_env *env, const hs_tensor *value, bool borrowed, hs_error *err)
-{
-    state->bytes = value->bytes;
-    state->is_borrowed = borrowed;
-    if (borrowed)
-        state->data = value->data;
-    else if (!(state->data = hs__alloc(env, value->bytes, 1)))
-        return hs__no_memory(err, value->bytes, state->key);
-    else if (value->bytes)
-        memcpy(state->data, value->data, value->bytes);
-    return HS_OK;
-}
-
 static hs_code copy_attributes(hs__stored_state *state, const restoring *r, size_t at, hs_error *err)
 {
     for (size_t i = at; i < r->n_states && i < at + 2; i++) {
@@ -224,7 +192,8 @@ static hs_code copy_attributes(hs__stored_state *state, const restoring *r, size
     return HS_OK;
 }
 
-/* Adds the state of that key; `at` is its place among the states of the copy, or HS__NONE. */
+/* Adds the state of that key; `at` is its place among the states of the copy, or HS__NONE. A state that is loaded now is
+ * borrowed from the snapshot. An unclaimed one outlives it, and is copied. */
 static hs_code store(restoring *r, const char *key, size_t at, bool borrowed, hs_error *err)
 {
     hs__stored_states *stored = &r->stored;
@@ -237,8 +206,16 @@ static hs_code store(restoring *r, const char *key, size_t at, bool borrowed, hs
         return hs__no_memory(err, strlen(key), "a name");
     if (at == HS__NONE)
         return HS_OK;
-    code = set_data(state, r->env, &r->states[at].value, borrowed, err);
-    return code ? code : copy_attributes(state, r, at + 1, err);
+    const hs_tensor *value = &r->states[at].value;
+    state->bytes = value->bytes;
+    state->is_borrowed = borrowed;
+    if (borrowed)
+        state->data = value->data;
+    else if (!(state->data = hs__alloc(r->env, value->bytes, 1)))
+        return hs__no_memory(err, value->bytes, key);
+    else if (value->bytes)
+        memcpy(state->data, value->data, value->bytes);
+    return copy_attributes(state, r, at + 1, err);
 }
 
 static bool has_provider(const hs_raw_session *session, const char *key)
@@ -263,11 +240,17 @@ static hs_code store_states(restoring *r, const hs_raw_session *session, hs_erro
     return code;
 }
 
-static hs_code prepare(restoring *r, const hs_state_copy *copy, const hs_raw_session *session, hs_error *err)
+static hs_code prepare(restoring *r, const hs__snapshot *snapshot, const hs_raw_session *session, hs_error *err)
 {
     hs_code code;
-    if ((code = list_items(r, &copy->snapshot, err)) || (code = match_variables(r, session, err)) ||
-        (code = store_states(r, session, err)))
+    if (!(r->variables = hs__alloc(r->env, snapshot->n, sizeof *r->variables)))
+        return hs__no_memory(err, snapshot->n * sizeof *r->variables, "the values of a copy");
+    for (size_t i = 0; i < snapshot->n; i++)
+        r->variables[i] = hs__snapshot_item(snapshot, i);
+    r->n_variables = snapshot->n_variables;
+    r->states = r->variables + r->n_variables;
+    r->n_states = snapshot->n - snapshot->n_variables;
+    if ((code = match_variables(r, session, err)) || (code = store_states(r, session, err)))
         return code;
     return hs__states_check(&r->stored, session, err);
 }
@@ -285,26 +268,6 @@ static hs_code write_variables(const restoring *r, const hs_raw_session *session
     return code;
 }
 
-static hs_code restore(restoring *r, const hs_state_copy *copy, hs_raw_session *session, hs_error *err)
-{
-    hs_code code = prepare(r, copy, session, err);
-    if (code)
-        return code;
-    hs__raw_session_moved(session);
-    if ((code = hs__states_load(&r->stored, NULL, session, err)) || (code = write_variables(r, session, err)))
-        return code;
-    hs__stash_unclaimed(&r->stored, session);
-    hs__raw_session_rolled_back(session, copy->step);
-    return HS_OK;
-}
-
-static void free_restoring(restoring *r)
-{
-    hs__states_free(&r->stored, r->env);
-    hs__free(r->env, r->variables);
-    hs__free(r->env, r->value_of);
-}
-
 hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy *copy, hs_error *err)
 {
     char source[64];
@@ -318,9 +281,19 @@ hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy
         return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot restore a copy while a state is being loaded");
     snprintf(source, sizeof source, "the copy of step %lld", (long long)copy->step);
     restoring r = {.env = &session->env, .source = source};
-    hs_code code = restore(&r, copy, session, err);
-    free_restoring(&r);
-    if (!code)
+    hs_code code = prepare(&r, &copy->snapshot, session, err);
+    if (!code) {
+        hs__raw_session_moved(session);
+        if (!(code = hs__states_load(&r.stored, NULL, session, err)))
+            code = write_variables(&r, session, err);
+    }
+    if (!code) {
+        hs__stash_unclaimed(&r.stored, session);
+        hs__raw_session_rolled_back(session, copy->step);
         hs_error_clear(err);
+    }
+    hs__states_free(&r.stored, r.env);
+    hs__free(r.env, r.variables);
+    hs__free(r.env, r.value_of);
     return code;
 }

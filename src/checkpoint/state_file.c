@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The state file: a CheckpointState in protobuf's text format, and comments with what that has no fields for. Reading
+ * parses both, and writing replaces the file. */
 #include "checkpoint/state_file.h"
 
 #include "checkpoint_state.pb-c.h"
@@ -112,11 +114,12 @@ static bool begins(const char **line, const char *with)
     return so;
 }
 
-static hs_code read_lines(hs__checkpoint_state *state, const hs__map *names, const char *text, const char *directory,
-                          hs_error *err)
+static hs_code read_comments(hs__checkpoint_state *state, const char *text, const char *directory, hs_error *err)
 {
-    hs_code code = HS_OK;
     const char *newest = hs__path_base(state->newest);
+    hs__map names;
+    hs__map_init(&names, state->env);
+    hs_code code = hs__kept_names(&names, state->kept, state->n, err);
     for (const char *line = text, *next; !code && *line; line = next) {
         size_t length = strcspn(line, "\n");
         const char *rest = line, *end = line + length;
@@ -124,22 +127,12 @@ static hs_code read_lines(hs__checkpoint_state *state, const hs__map *names, con
         if (begins(&rest, EXPIRED))
             code = add_expired(state, rest, (size_t)(end - rest), directory, err);
         else if (begins(&rest, PINNED))
-            read_pin(state, names, rest, end);
+            read_pin(state, &names, rest, end);
         else if (begins(&rest, METRIC))
-            read_metric(state, names, rest, end);
+            read_metric(state, &names, rest, end);
         else if (begins(&rest, LAST_SAVED))
             state->unedited = (size_t)(end - rest) == strlen(newest) && memcmp(rest, newest, strlen(newest)) == 0;
     }
-    return code;
-}
-
-static hs_code read_comments(hs__checkpoint_state *state, const char *text, const char *directory, hs_error *err)
-{
-    hs__map names;
-    hs__map_init(&names, state->env);
-    hs_code code = hs__kept_names(&names, state->kept, state->n, err);
-    if (!code)
-        code = read_lines(state, &names, text, directory, err);
     for (size_t i = 0; !code && i < state->n; i++) { /* a name may be listed several times */
         const hs__kept_checkpoint *first = &state->kept[hs__map_find(&names, hs__path_base(state->kept[i].path))];
         state->kept[i].pinned = first->pinned;

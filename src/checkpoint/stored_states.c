@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A restore calls the four functions hs__states_locate, _read, _check and _load in this order, each for all states. */
 #include "checkpoint/stored_states.h"
 
 #include "checkpoint/rank_states.h"
-#include "checkpoint/save_item.h"
+#include "checkpoint/save_list.h"
 
 #include <string.h>
 
@@ -120,18 +121,11 @@ hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *read
     return code;
 }
 
-static hs_code read_data(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__stored_state *state,
-                         const hs_env *env, hs_error *err)
-{
-    state->data = hs__alloc(env, state->bytes, 1);
-    return state->data ? hs__bundle_read(reader, entry, state->data, err) : hs__no_memory(err, state->bytes, state->key);
-}
-
 /* Reads the state of that key. At most `room` bytes are kept in memory. `entry` NULL: the checkpoint has no such state. */
 static hs_code fill_state(hs__stored_state *state, const hs_env *env, const char *key, hs__bundle_reader *reader,
                           const hs__bundle_entry *entry, size_t room, hs_error *err)
 {
-    hs_code code;
+    hs_code code = HS_OK;
     *state = (hs__stored_state){.key = hs__strdup(env, key)};
     if (!state->key)
         return hs__no_memory(err, strlen(key), "a name");
@@ -139,7 +133,12 @@ static hs_code fill_state(hs__stored_state *state, const hs_env *env, const char
         return HS_OK;
     state->bytes = (size_t)entry->bytes;
     state->crc = entry->crc;
-    code = state->bytes <= room ? read_data(reader, entry, state, env, err) : hs__bundle_verify(reader, entry, err);
+    if (state->bytes > room)
+        code = hs__bundle_verify(reader, entry, err);
+    else if (!(state->data = hs__alloc(env, state->bytes, 1)))
+        code = hs__no_memory(err, state->bytes, key);
+    else
+        code = hs__bundle_read(reader, entry, state->data, err);
     if (!code && !(code = read_version(reader, state, err)))
         code = read_identity(reader, state, env, err);
     return code;
@@ -231,11 +230,6 @@ void hs__states_free(hs__stored_states *states, const hs_env *env)
 }
 
 /* Loading. */
-
-static bool is_stored(const hs__stored_state *state)
-{
-    return state->data || state->bytes;
-}
 
 static bool differ(const hs__stored_state *state, const hs__state_slot *slot)
 {
@@ -390,14 +384,14 @@ hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_st
             hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, slot->base);
         return resharded;
     }
-    if (!is_stored(state)) {
+    if (!state->data && !state->bytes) {
         hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it keeps its initial value", from->path,
                slot->key);
         return HS_OK;
     }
     hs_state_reader reader = {.at = state->data, .left = state->bytes, .version = state->version};
-    hs_code code = state->data || !state->bytes ? call_load(state, slot, &reader, session, err)
-                                                : load_from_file(state, slot, file, session, err);
+    hs_code code =
+        state->data ? call_load(state, slot, &reader, session, err) : load_from_file(state, slot, file, session, err);
     if (code)
         hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, slot->key);
     else

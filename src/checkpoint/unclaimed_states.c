@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A restore stashes the unclaimed states. A provider that is added later claims its state. A save visits the others, until
+ * they are reported. */
 #include "checkpoint/unclaimed_states.h"
 
 #include "checkpoint/rank_states.h"
@@ -47,6 +49,7 @@ static bool is_only_in_file(const hs__stored_state *state)
     return !state->data && state->bytes;
 }
 
+/* Reads the data of a state that has none in memory. */
 static hs_code reread(const hs__stored_states *from, hs__stored_state *state, const hs_env *env, hs_error *err)
 {
     hs__bundle_reader reader;
@@ -56,34 +59,6 @@ static hs_code reread(const hs__stored_states *from, hs__stored_state *state, co
     state->data = hs__alloc(env, state->bytes, 1);
     code = state->data ? hs__bundle_read(&reader, hs__bundle_find(&reader, state->key), state->data, err)
                        : hs__no_memory(err, state->bytes, state->key);
-    hs__bundle_reader_close(&reader);
-    return code;
-}
-
-/* *borrowed is the item with its data, which are read if they are not in memory. Call release in any case. */
-static hs_code borrow(const hs__stored_states *from, size_t index, const hs_env *env, hs__stored_state *borrowed,
-                      hs_error *err)
-{
-    *borrowed = from->items[index];
-    return is_only_in_file(borrowed) ? reread(from, borrowed, env, err) : HS_OK;
-}
-
-static void release(const hs__stored_states *from, size_t index, const hs_env *env, const hs__stored_state *borrowed)
-{
-    if (borrowed->data != from->items[index].data)
-        hs__free(env, borrowed->data);
-}
-
-static hs_code claim(const hs__stored_states *unclaimed, const hs__stored_state *state, const hs__state_slot *slot,
-                     hs_raw_session *session, hs_error *err)
-{
-    hs__bundle_reader reader;
-    if (!is_only_in_file(state))
-        return hs__stored_state_load(unclaimed, state, slot, NULL, session, err);
-    hs_code code = reopen(&reader, unclaimed, state, &session->env, err);
-    if (code)
-        return code;
-    code = hs__stored_state_load(unclaimed, state, slot, &reader, session, err);
     hs__bundle_reader_close(&reader);
     return code;
 }
@@ -111,8 +86,16 @@ hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_
             unclaimed->path, slot->base, (int)session->rank_count);
     if (at == unclaimed->n)
         return unclaimed->path ? hs__stored_state_load(unclaimed, &nothing, slot, NULL, session, err) : HS_OK;
-    hs_code code = hs__stored_state_check(unclaimed, &unclaimed->items[at], slot, &session->env, err);
-    if (!code && !(code = claim(unclaimed, &unclaimed->items[at], slot, session, err)))
+    const hs__stored_state *state = &unclaimed->items[at];
+    const bool in_file = is_only_in_file(state);
+    hs__bundle_reader reader;
+    hs_code code = hs__stored_state_check(unclaimed, state, slot, &session->env, err);
+    if (code || (in_file && (code = reopen(&reader, unclaimed, state, &session->env, err))))
+        return code;
+    code = hs__stored_state_load(unclaimed, state, slot, in_file ? &reader : NULL, session, err);
+    if (in_file)
+        hs__bundle_reader_close(&reader);
+    if (!code)
         remove_states(unclaimed, at, 1, &session->env);
     return code;
 }
@@ -150,15 +133,16 @@ hs_code hs__visit_unclaimed(const hs_raw_session *session, hs__visit_item_fn vis
     const hs__stored_states *unclaimed = &session->unclaimed;
     hs_code code = HS_OK;
     for (size_t i = 0; unclaimed->unreported && !code && i < unclaimed->n; i++) {
-        hs__stored_state state;
+        hs__stored_state state = unclaimed->items[i];
         hs_error cause = {0};
-        if (hs__is_rank_state(session, unclaimed->items[i].key))
+        if (hs__is_rank_state(session, state.key))
             continue;
-        if (borrow(unclaimed, i, &session->env, &state, &cause)) /* not a reason to fail the save */
+        if (is_only_in_file(&state) && reread(unclaimed, &state, &session->env, &cause)) /* no reason to fail the save */
             hs_log(&session->env, HS_LOG_WARNING, "%s; this checkpoint omits it", cause.message);
         else
             code = hs__visit_stored(&session->env, &state, visit, user, err);
-        release(unclaimed, i, &session->env, &state);
+        if (state.data != unclaimed->items[i].data)
+            hs__free(&session->env, state.data);
     }
     return code;
 }

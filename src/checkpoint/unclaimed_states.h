@@ -2,7 +2,7 @@
 #ifndef HS_CHECKPOINT_UNCLAIMED_STATES_H
 #define HS_CHECKPOINT_UNCLAIMED_STATES_H
 
-#include "checkpoint/save_item.h"
+#include "checkpoint/save_list.h"
 #include "checkpoint/stored_states.h"
 
 /* States of the restored checkpoint without a provider in the session. The session keeps them (hs_raw_session.unclaimed)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/machine.h"
 
-#include "base/env.h"
 #include "checkpoint/restore.h"
 
 void machine_fail(const machine *c, const char *what)
@@ -182,7 +181,7 @@ bool machine_restore(machine *c)
     size_t found = path ? find_save(c, path) : 0;
     if (!path)
         set_content(c, 0);
-    hs__free(&c->t->env, path);
+    hs_env_free(&c->t->env, path);
     if (c->disk.off)
         return false;
     if (found < c->sure)

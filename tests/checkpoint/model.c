@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/model.h"
 
-#include "base/env.h"
 #include "checkpoint/restore.h"
 
 #include <unistd.h>
@@ -132,7 +131,7 @@ hs_code restore_newest(fixture *f)
     model_set(&f->m, -7);
     hs_code code = hs__restore_newest(f->saver, model_raw(&f->m), f->directory, HS_RESTORE_OPTIONS(), NULL, &path, &f->err);
     snprintf(f->restored, sizeof f->restored, "%s", path ? path : "");
-    hs__free(&f->t.env, path);
+    hs_env_free(&f->t.env, path);
     return code;
 }
 

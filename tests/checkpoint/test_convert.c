@@ -3,9 +3,7 @@
 #include "base/meter.h"
 #include "checkpoint/model.h"
 
-#include "checkpoint/directory.h"
 #include "formats/bundle.h"
-#include "formats/safetensors.h"
 
 #include <errno.h>
 

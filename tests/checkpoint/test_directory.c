@@ -2,8 +2,6 @@
 /* Holding a directory, and removing files of killed processes from it. */
 #include "checkpoint/model.h"
 
-#include "checkpoint/directory.h"
-
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -277,13 +275,13 @@ static void a_directory_of_save_variables_is_removed(void **state)
 {
     fixture *f = *state;
     save_at(f, 2);
-    mkdir(test_path(f->directory, "model.ckpt-3" HS__VARIABLES_TMP), 0777);
-    mkdir(test_path(f->directory, "model.ckpt-3" HS__VARIABLES_TMP "/variables_temp"), 0777);
-    touch(f, "model.ckpt-3" HS__VARIABLES_TMP "/variables_temp/part-0");
-    touch(f, "model.ckpt-3" HS__VARIABLES_TMP "/variables.index");
+    mkdir(test_path(f->directory, "model.ckpt-3.tmp-variables"), 0777);
+    mkdir(test_path(f->directory, "model.ckpt-3.tmp-variables/variables_temp"), 0777);
+    touch(f, "model.ckpt-3.tmp-variables/variables_temp/part-0");
+    touch(f, "model.ckpt-3.tmp-variables/variables.index");
     touch(f, "model.ckpt-3.tmp-notes");
     hold_again(f);
-    assert_false(test_exists(f->directory, "model.ckpt-3" HS__VARIABLES_TMP));
+    assert_false(test_exists(f->directory, "model.ckpt-3.tmp-variables"));
     assert_true(test_exists(f->directory, "model.ckpt-3.tmp-notes"));
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 2));

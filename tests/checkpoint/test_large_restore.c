@@ -2,8 +2,6 @@
 /* Restoring models that are too large to be kept in memory twice. */
 #include "checkpoint/model.h"
 
-#include "base/env.h"
-
 #include <errno.h>
 #include <pthread.h>
 

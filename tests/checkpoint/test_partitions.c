@@ -2,8 +2,6 @@
 /* Variables that are parts of larger ones. */
 #include "support/test.h"
 
-#include "formats/bundle.h"
-
 /* "a" [2,2] in two rows, "b" [4] in two halves, and "c", which is whole. */
 typedef struct {
     test_env t;
@@ -117,21 +115,19 @@ static void parts_are_restored_from_it(void **state)
 static void parts_are_restored_from_a_whole_tensor(void **state)
 {
     fixture *f = *state;
-    hs__bundle_writer writer;
-    set(f, 1);
-    const hs_tensor a = hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 2), f->a), b = hs_tensor_of(HS_FLOAT, HS_SHAPE(4), f->b),
-                    c = hs_tensor_of(HS_FLOAT, HS_SCALAR, &f->c);
-    assert_ok(
-        hs__bundle_writer_open(&writer, &f->t.env, test_path(f->directory, "model.data-00000-of-00001"), 0, 1, &f->err),
-        &f->err);
-    assert_ok(hs__bundle_writer_add(&writer, "a", &a, &f->err), &f->err);
-    assert_ok(hs__bundle_writer_add(&writer, "b", &b, &f->err), &f->err);
-    assert_ok(hs__bundle_writer_add(&writer, "c", &c, &f->err), &f->err);
-    assert_ok(hs__bundle_writer_finish(&writer, test_path(f->directory, "model.index"), &f->err), &f->err);
-    hs__bundle_writer_close(&writer);
-    set(f, 2);
+    hs_graph *graph = hs_graph_new(&f->t.env);
+    hs_graph_variable(graph, "a", HS_FLOAT, HS_SHAPE(2, 2), f->a[0]);
+    hs_graph_variable(graph, "b", HS_FLOAT, HS_SHAPE(4), f->b);
+    hs_graph_variable(graph, "c", HS_FLOAT, HS_SCALAR, &f->c);
+    hs_session *whole = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
     f->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &f->t.env), &f->err);
-    hs_raw_session *raw = hs_session_raw(f->session);
+    set(f, 1);
+    hs_raw_session *raw = hs_session_raw(whole);
+    assert_ok(hs_saver_save(f->saver, raw, test_path(f->directory, "model"), -1, NULL, &f->err), &f->err);
+    hs_session_close(whole, NULL);
+    hs_graph_free(graph);
+    set(f, 2);
+    raw = hs_session_raw(f->session);
     assert_ok(hs_saver_restore(f->saver, raw, test_path(f->directory, "model"), NULL, &f->err), &f->err);
     assert_true(is(f, 1));
 }

@@ -2,8 +2,6 @@
 /* Checkpoints of several data files. */
 #include "checkpoint/wall.h"
 
-#include "checkpoint/saver.h"
-
 #include <math.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 /* Saves of several data files that fail or are cancelled. */
 #include "checkpoint/wall.h"
 
-#include "base/thread.h"
 #include "checkpoint/save.h"
 
 #include <errno.h>

@@ -19,8 +19,9 @@ hooksess_test(checkpoint state_copy checkpoint/model.c checkpoint/cell.c checkpo
 foreach(module shards shards_faults)
   hooksess_test(checkpoint ${module} checkpoint/wall.c checkpoint/model.c)
 endforeach()
-# A test in which threads cannot be started.
+# Counts comparisons of names.
 target_link_options(test_checkpoint_partial PRIVATE -Wl,--wrap=strcmp)
+# Threads that cannot be started.
 target_link_options(test_checkpoint_shards_faults PRIVATE -Wl,--wrap=hs__thread_start)
 hooksess_test(checkpoint partitions)
 hooksess_test(checkpoint hostile checkpoint/model.c formats/bundles.c base/meter.c)

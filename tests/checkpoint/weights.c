@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/weights.h"
 
-#include "formats/safetensors.h"
-
 const char *weights_file(const fixture *f)
 {
     return test_path(f->directory, "m.safetensors");
@@ -27,10 +25,10 @@ hs_code load_weights(fixture *f, const hs_restore_options *options)
 
 bool has_tensor(fixture *f, const char *name)
 {
-    hs__safetensors_reader reader;
-    assert_ok(hs__safetensors_reader_open(&reader, &f->t.env, weights_file(f), &f->err), &f->err);
-    bool found = hs__safetensors_find(&reader, name) != HS__NONE;
-    hs__safetensors_reader_close(&reader);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(&f->t.env, weights_file(f), &f->err);
+    assert_non_null(reader);
+    bool found = hs_checkpoint_find(reader, name, NULL, NULL) == HS_OK;
+    hs_checkpoint_close(reader);
     return found;
 }
 
