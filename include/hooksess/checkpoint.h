@@ -76,8 +76,8 @@ typedef struct hs_saver_options {
     bool allow_nonfinite;
     unsigned char reserved[6];
     int64_t shards; /* data files per checkpoint, at most 64, written in parallel (below). 0: 1 */
-    /* A serialized SaverDef for PREFIX.meta, which names ops of the graph. Copied. Size 0: one without ops, or none if a
-     * program that imports the graph makes one */
+    /* A serialized SaverDef, which names ops of the graph. PREFIX.meta gets it as it is. Copied. Size 0: one without ops,
+     * or none if a program that imports the graph makes one */
     hs_bytes saver_def;
     hs_variables_fn save_variables;    /* saves the variables (below). NULL: the saver does it */
     hs_variables_fn restore_variables; /* restores the variables (below). NULL: the saver does it */
@@ -92,10 +92,12 @@ typedef struct hs_saver_options {
  * Functions. A program can save and restore the variables itself, with tensors that only it knows. The ops of a TensorFlow
  * graph do so with hs_tensorflow_options.graph_saves and graph_restores.
  *
- *   save_variables      Writes a checkpoint into an empty temporary directory. It need not sync, and need not use
- *                       hs_env.files. The library copies and verifies its tensors, adds the state and commits as always.
- *                       This needs twice the space on the disk. Background saves become foreground saves.
- *   restore_variables   Restores from a checkpoint that the library has verified. If it fails, the model may be partly
+ *   save_variables      Writes a checkpoint into an empty temporary directory. It need not sync. It may use other
+ *                       functions than hs_env.files, but these must find its files. The library copies and verifies its
+ *                       tensors in one thread, adds the state and commits as always. This needs twice the space on the
+ *                       disk. Background saves become foreground saves.
+ *   restore_variables   Restores from a checkpoint that the library has verified, before the state is loaded.
+ *                       HS_INVALID_ARGUMENT means that it has changed nothing. After another code the model may be partly
  *                       restored. It is not used with names, skip, allow_missing or reshape. */
 
 /* Creates a saver. Free it after the sessions that use it. `options` may be NULL. NULL with HS_INVALID_ARGUMENT: a number
@@ -112,7 +114,7 @@ HS_API void hs_saver_free(hs_saver *saver);
  * directory it waits. */
 typedef enum hs_busy_policy {
     HS_BUSY_WAIT = 0, /* waits for it */
-    HS_BUSY_SKIP = 1, /* does nothing: HS_CANCELLED */
+    HS_BUSY_SKIP = 1, /* does nothing; hs_saver_save returns HS_CANCELLED */
     /* Cancels the save in progress and starts this one. A save that itself replaced another is waited for, so that frequent
      * saves cannot starve each other */
     HS_BUSY_REPLACE = 2

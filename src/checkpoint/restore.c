@@ -454,16 +454,21 @@ static hs_code write_values(restoring *r, hs_error *err)
 static hs_code change_model(restoring *r, hs_error *err)
 {
     hs_error error = {0};
-    hs_code code = r->bundle ? hs__states_load(&r->states, r->bundle, r->session, &error) : HS_OK;
+    hs_code code = HS_OK;
+    if (r->program) {
+        code = r->program->restore_variables(r->program->user, r->session, r->archive->path, &error);
+        code = hs__normalize_error(code, "restore_variables", &error);
+        if (code == HS_INVALID_ARGUMENT)
+            return hs__error_copy(err, &error); /* it has changed nothing */
+        hs__raw_session_moved(r->session);
+        if (code)
+            hs_error_prefix(&error, HS__PARTLY_RESTORED);
+    }
+    if (!code && r->bundle)
+        code = hs__states_load(&r->states, r->bundle, r->session, &error);
     if (!code) {
         hs__raw_session_moved(r->session);
-        if (r->program) {
-            code = r->program->restore_variables(r->program->user, r->session, r->archive->path, &error);
-            code = hs__normalize_error(code, "restore_variables", &error);
-        }
-        if (!code)
-            code = write_values(r, &error);
-        if (code)
+        if ((code = write_values(r, &error)))
             hs_error_prefix(&error, HS__PARTLY_RESTORED);
     }
     if (code)

@@ -350,7 +350,12 @@ static hs_code write_by_program(save *s, hs_error *err)
     char *directory = hs__format(s->env, "%s" HS__VARIABLES_TMP, s->files.prefix);
     char *prefix = directory ? hs__path_join(s->env, directory, "variables") : NULL;
     hs_code code = prefix ? HS_OK : hs__no_memory(err, strlen(s->files.prefix), "a path");
-    if (!code && !(code = hs__make_directory(s->env, directory, err))) {
+    if (!code) {
+        hs__remove_all(s->env, directory); /* of a failed save. What remains would be taken for what the program writes */
+        code = s->env->files.ops->make_directory(s->env->files.user, directory, err);
+        code = hs__file_result(code, directory, err);
+    }
+    if (!code) {
         code = saver->save_variables(saver->user, s->list->session, prefix, err);
         code = hs__normalize_error(code, "save_variables", err);
         if (!code && !(code = hs__bundle_reader_open(&bundle, s->env, prefix, err))) {

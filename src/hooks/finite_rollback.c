@@ -191,7 +191,7 @@ static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_
     if (saved >= 0) /* an older snapshot would repeat saved steps */
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "step %lld was saved, but the guard's saver has no readable checkpoint; give the guard the "
-                            "same saver or scaffold",
+                            "same saver",
                             (long long)saved);
     return hs_error_set(err, HS_FAILED_PRECONDITION, "no checkpoint was saved, and no copy is in memory; save sooner");
 }

@@ -298,7 +298,7 @@ hs_code hs__tcp_broadcast(hs__tcp_detector *d, void *data, size_t bytes, int32_t
     return code;
 }
 
-/* gather */ /* gather */
+/* gather */
 
 /* Passes the data of one rank from a neighbor to another one. */
 static hs_code relay(call *c, hs__tcp_link *from, hs__tcp_link *to)

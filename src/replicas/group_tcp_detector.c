@@ -308,7 +308,6 @@ hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *opti
     /* Rank 0 is first, because it writes the outcome. A launcher ends all ranks when the first one exits. */
     d->grace_ns = add(to_ns(options->failure_grace_secs, 10), options->rank ? SECOND_NS : 0);
     pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->process_ends, NULL);
     if (!(d->links = hs__alloc(env, edges->n, sizeof *d->links)))
         return hs__no_memory(err, edges->n * sizeof *d->links, "the failure detector of a group");
     d->n_links = edges->n;
@@ -342,7 +341,6 @@ void hs__detector_stop(hs__tcp_detector *d)
     hs__free(d->env, d->links);
     hs__tcp_close(&d->wake_thread);
     hs__tcp_close(&d->wake_session);
-    pthread_cond_destroy(&d->process_ends);
     pthread_mutex_destroy(&d->lock);
 }
 
@@ -376,8 +374,11 @@ hs_code hs__detector_query(hs__tcp_detector *d, int32_t *rank, hs_error *err)
 void hs__detector_set_abandon(hs__tcp_detector *d, hs_abandon_fn abandon_fn, void *user)
 {
     pthread_mutex_lock(&d->lock);
-    while (d->abandoning && !pthread_equal(pthread_self(), d->thread))
-        pthread_cond_wait(&d->process_ends, &d->lock);
+    if (d->abandoning && !pthread_equal(pthread_self(), d->thread)) { /* the detector's thread ends the process */
+        pthread_mutex_unlock(&d->lock);
+        for (;;)
+            pause();
+    }
     d->abandon = abandon_fn;
     d->abandon_user = user;
     pthread_mutex_unlock(&d->lock);

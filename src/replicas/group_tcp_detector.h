@@ -54,8 +54,7 @@ typedef struct hs__tcp_detector {
     bool started;
     _Atomic uint64_t begun, ended; /* collective calls of this rank */
     _Atomic uint64_t cut;
-    pthread_mutex_t lock;        /* of all below */
-    pthread_cond_t process_ends; /* never signaled */
+    pthread_mutex_t lock; /* of all below */
     bool stopping, exit_reported;
     int32_t failed_rank; /* the first one. -1: none */
     int64_t failed_ns;

@@ -7,6 +7,9 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* A program whose functions save and restore a model, and a table that is not a variable. */
 typedef struct {
@@ -251,6 +254,31 @@ static void a_function_that_fails_leaves_the_previous_checkpoint(void **state)
     assert_true(model_is(&f->m, 1));
 }
 
+/* What a failed save has left is not taken for the program's, nor is anything written through a link. */
+static void its_directory_is_empty(void **state)
+{
+    fixture *f = *state;
+    program p;
+    char outside[1024], temporary[1024];
+    snprintf(outside, sizeof outside, "%s", test_path(f->directory, "outside"));
+    snprintf(temporary, sizeof temporary, "%s.tmp-variables", file_of(f, 2, NULL));
+    use_saver(f, with_functions(&p, f));
+    save_at(f, 1);
+    assert_int_equal(mkdir(outside, 0700), 0);
+    assert_int_equal(symlink(outside, temporary), 0);
+    save_at(f, 2);
+    assert_int_equal(test_count_files(outside, "variables"), 0);
+
+    snprintf(temporary, sizeof temporary, "%s.tmp-variables", file_of(f, 3, NULL));
+    assert_int_equal(mkdir(temporary, 0700), 0);
+    snprintf(p.prefix, sizeof p.prefix, "%s", test_path(temporary, "variables"));
+    model_set(&f->m, 7);
+    assert_ok(save_model(&p, model_raw(&f->m), p.prefix, &f->err), &f->err);
+    p.writes_nothing = true;
+    assert_fails(try_save(f, 3), HS_NOT_FOUND, &f->err, "variables.index");
+    assert_no_checkpoint(f, 3);
+}
+
 static hs_code little_space(void *user, const char *path, uint64_t *bytes, hs_error *err)
 {
     (void)path, (void)err;
@@ -366,6 +394,25 @@ static void a_damaged_checkpoint_is_not_given_to_it(void **state)
     assert_true(test_env_logged(&f->t, "model.ckpt-2"));
 }
 
+static void if_it_refuses_the_session_is_as_before(void **state)
+{
+    fixture *f = *state;
+    program p;
+    int number = 41;
+    hs_error refusal = {0};
+    const hs_state_provider provider =
+        HS_INIT(hs_state_provider, .name = "number", .save = save_number, .load = load_number, .self = &number);
+    use_saver(f, with_functions(&p, f));
+    assert_ok(hs_raw_session_add_state(model_raw(&f->m), &provider, &f->err), &f->err);
+    save_at(f, 1);
+    number = 7;
+    p.fails = HS_INVALID_ARGUMENT;
+    assert_fails(restore(f, 1), HS_INVALID_ARGUMENT, &f->err, "restore_variables");
+    assert_null(strstr(f->err.message, "partly restored"));
+    assert_int_equal(number, 7);
+    assert_ok(hs_raw_session_save_refusal(model_raw(&f->m), &refusal), &refusal);
+}
+
 static void if_it_fails_nothing_is_saved_until_the_next_restore(void **state)
 {
     fixture *f = *state;
@@ -414,11 +461,13 @@ int main(void)
         with_fixture(a_save_in_the_background_is_complete_when_the_call_returns),
         with_fixture(state_is_saved_and_restored_too),
         with_fixture(a_function_that_fails_leaves_the_previous_checkpoint),
+        with_fixture(its_directory_is_empty),
         with_fixture(a_save_needs_the_space_of_the_variables_twice),
         with_fixture(anything_may_fail),
         with_fixture(the_function_restores_what_only_it_knows),
         with_fixture(a_partial_restore_does_not_call_it),
         with_fixture(a_damaged_checkpoint_is_not_given_to_it),
+        with_fixture(if_it_refuses_the_session_is_as_before),
         with_fixture(if_it_fails_nothing_is_saved_until_the_next_restore),
         with_fixture(the_functions_select_the_variables),
     };

@@ -605,6 +605,8 @@ static void a_path_that_is_a_pattern_is_not_given_to_the_graph(void **state)
     save(&p, saver_of(&p), 1);
     assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_INVALID_ARGUMENT, &err,
                  "as a pattern");
+    hs_error refusal = {0};
+    assert_ok(hs_raw_session_save_refusal(p.raw, &refusal), &refusal);
     hs_saver *own = hs_saver_new(NULL, NULL);
     assert_ok(hs_saver_restore(own, p.raw, path_of(&p, "-1"), NULL, &err), &err);
     hs_saver_free(own);

@@ -95,7 +95,7 @@ typedef struct hs_finite_guard_options {
     const char *const *dump_also; /* with dump_dir: more tensors, not checked, no strings; ended by NULL. NULL: none */
 
     /* With HS_GUARD_ROLLBACK: the saver whose checkpoints are restored. Borrowed. NULL: the only one in the graph's
-     * collection HS_SAVERS, in which the scaffold puts its own */
+     * collection HS_SAVERS, such as the default saver of the scaffold */
     hs_saver *saver;
     /* With HS_GUARD_ROLLBACK: most rollbacks of the whole training. 0: 3; HS_NEVER: no limit. Checkpoints save the number,
      * and a rollback does not reset it. If the process dies, rollbacks since the last save are not counted */
