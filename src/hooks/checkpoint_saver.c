@@ -7,7 +7,6 @@
 #include "base/backoff.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "hooks/graph_events.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
@@ -314,6 +313,26 @@ static hs_code adopt_directory(const checkpoint_saver *hook, const hs_raw_sessio
     return code;
 }
 
+/* Writes the backend's graph to `directory`/graph.pbtxt, and the graph and its meta graph as events. `saver` and
+ * `directory` may be NULL. Does nothing if the backend has no graph. */
+static hs_code show_graph(hs_backend backend, const hs_saver *saver, const char *directory, hs_summary_writer *writer,
+                          int64_t step, hs_error *err)
+{
+    hs_bytes graph, meta;
+    hs_code code = hs_backend_graph_def(backend, &graph, err);
+    if (code == HS_UNIMPLEMENTED) {
+        hs_error_clear(err);
+        return HS_OK;
+    }
+    if (code || (code = hs_summary_writer_graph(writer, graph, step, err)) ||
+        (directory && (code = hs_backend_write_graph(backend, directory, "graph.pbtxt", true, err))) ||
+        (code = hs_backend_export_meta_graph(backend, saver, &meta, err)))
+        return code;
+    code = hs_summary_writer_meta_graph(writer, meta, step, err);
+    hs_env_free(hs_backend_env(backend), (void *)meta.data);
+    return code;
+}
+
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     checkpoint_saver *hook = self;
@@ -338,7 +357,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     else
         code = adopt_directory(hook, session, saver, err);
     if (!code && !(code = open_writer(hook, session, err)))
-        code = hs__show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
+        code = show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
     return code;
 }
 
