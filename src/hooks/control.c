@@ -270,12 +270,13 @@ static bool is_word(const char *text, const char *word)
 static void execute_order(control *hook, hs_run_context *run, const char *text)
 {
     const char *order = text + strspn(text, SPACES);
-    long long step = hs_run_context_global_step(run, NULL);
     if (is_word(order, "save")) {
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saving, requested by %s", step, hook->path);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saving, requested by %s",
+               (long long)hs_run_context_global_step(run, NULL), hook->path);
         hs_run_context_request_save(run);
     } else if (is_word(order, "stop")) {
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping, requested by %s", step, hook->path);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping, requested by %s",
+               (long long)hs_run_context_global_step(run, NULL), hook->path);
         hs_run_context_interrupt(run);
     } else if (strncmp(order, "set", 3) == 0 && (order[3] == ' ' || order[3] == '\t')) {
         execute_set(hook, run, order + 3 + strspn(order + 3, SPACES), order);
