@@ -75,19 +75,6 @@ static bool find_variable(hs_backend backend, size_t *index, hs_variable *variab
     return false;
 }
 
-static uint32_t checksum(const hs_tensor *value)
-{
-    const hs_string *strings = value->data;
-    uint32_t crc = 0;
-    if (value->dtype != HS_STRING)
-        return hs__crc32c(0, value->data, value->bytes);
-    for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
-        crc = hs__crc32c(crc, &strings[i].bytes, sizeof strings[i].bytes);
-        crc = hs__crc32c(crc, strings[i].data, strings[i].bytes);
-    }
-    return crc;
-}
-
 static hs_code read_value(replica_check *hook, hs_raw_session *session, size_t index, const char *name, hs_tensor *host,
                           hs_error *err)
 {
@@ -272,7 +259,7 @@ static hs_code check_ranks(replica_check *hook, hs_raw_session *session, int64_t
     size_t at = 0;
     for (size_t i = 0; !code && i < c.n && find_variable(backend, &at, &variable); i++, at++)
         if (!(code = read_value(hook, session, at, variable.name, &host, err)))
-            c.sums[i] = host.data ? checksum(&host) : 0; /* 0: it has no memory */
+            c.sums[i] = host.data ? hs__crc32c_of_tensor(&host) : 0; /* 0: it has no memory */
     if (!code && !(code = hs__check_ranks(session, err)))
         code = compare(hook, session, &c, step, err);
     hs_env_free(env, c.sums);
