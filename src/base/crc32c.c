@@ -52,3 +52,16 @@ uint32_t hs__crc32c(uint32_t crc, const void *data, size_t bytes)
 }
 
 #endif
+
+uint32_t hs__crc32c_of_tensor(const hs_tensor *tensor)
+{
+    const hs_string *strings = tensor->data;
+    uint32_t crc = 0;
+    if (tensor->dtype != HS_STRING)
+        return hs__crc32c(0, tensor->data, tensor->bytes);
+    for (size_t i = 0; i < tensor->bytes / sizeof *strings; i++) {
+        crc = hs__crc32c(crc, &strings[i].bytes, sizeof strings[i].bytes);
+        crc = hs__crc32c(crc, strings[i].data, strings[i].bytes);
+    }
+    return crc;
+}

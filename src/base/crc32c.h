@@ -2,6 +2,8 @@
 #ifndef HS_BASE_CRC32C_H
 #define HS_BASE_CRC32C_H
 
+#include <hooksess/tensor.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,6 +11,8 @@
 
 /* Continues a checksum: `crc` is the checksum of the bytes before these, 0 for none. */
 uint32_t hs__crc32c(uint32_t crc, const void *data, size_t bytes);
+/* The checksum of the elements of a tensor in host memory. A string counts with its length. */
+uint32_t hs__crc32c_of_tensor(const hs_tensor *tensor);
 
 /* The stored form of a checksum. Files store it masked because data may contain checksums. */
 static inline uint32_t hs__crc32c_mask(uint32_t crc)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training, evaluating and predicting with the graphs of a model function. */
+/* Training, evaluating and predicting with the graphs of a model function. Each call builds a graph (build), opens a
+ * session with it, and frees it (free_built). */
 #include <hooksess/estimator.h>
 
 #include <hooksess/hooks/logging_tensor.h>
@@ -145,12 +146,23 @@ hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_
     return outcome;
 }
 
-static void add_own_hooks(built_graph *built, const hs_estimator_train_options *options)
+static hs_outcome run_training(built_graph *built, const hs_estimator_train_options *options, hs_error *err)
 {
-    const hs_env *memory = hs__set_hook_memory(&built->estimator->env);
+    const hs_estimator_options *settings = &built->estimator->options;
     const char *loss = built->spec.loss;
-    int64_t every =
-        built->estimator->options.log_step_count_steps ? built->estimator->options.log_step_count_steps : LOG_STEPS;
+    hs_code code = HS_OK;
+    if (!built->spec.train_op)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "model_fn set nothing to train with (hs_estimator_spec.train_op)");
+    else if ((options->steps && options->max_steps) || options->steps < 0 || options->max_steps < 0)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_estimator_train_options: steps is %lld and max_steps is %lld; give at most one of the two, "
+                            "at least 1",
+                            (long long)options->steps, (long long)options->max_steps);
+    if (code)
+        return hs_outcome_from_error(err);
+
+    const hs_env *memory = hs__set_hook_memory(&built->estimator->env);
+    int64_t every = settings->log_step_count_steps ? settings->log_step_count_steps : LOG_STEPS;
     hs_hook *next = built->hooks + hs__hooks_count(built->hooks);
     if (options->steps || options->max_steps)
         *next++ = hs_stop_at_step(.num_steps = options->steps, .last_step = options->max_steps);
@@ -159,24 +171,7 @@ static void add_own_hooks(built_graph *built, const hs_estimator_train_options *
     if (loss && every > 0)
         *next++ = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_steps = every);
     hs__set_hook_memory(memory);
-}
 
-static hs_code check_train(const built_graph *built, const hs_estimator_train_options *options, hs_error *err)
-{
-    if (!built->spec.train_op)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "model_fn set nothing to train with (hs_estimator_spec.train_op)");
-    if ((options->steps && options->max_steps) || options->steps < 0 || options->max_steps < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_estimator_train_options: steps is %lld and max_steps is %lld; give at most one of the two, "
-                            "at least 1",
-                            (long long)options->steps, (long long)options->max_steps);
-    return HS_OK;
-}
-
-static hs_outcome run_training(built_graph *built, const hs_estimator_train_options *options, hs_error *err)
-{
-    const hs_estimator_options *settings = &built->estimator->options;
-    add_own_hooks(built, options);
     const hs_training_options training = HS_INIT(
         hs_training_options, .hooks = built->hooks, .scaffold = built->spec.scaffold,
         .checkpoint_dir = settings->checkpoint_dir, .save_checkpoint_secs = settings->save_checkpoint_secs,
@@ -202,8 +197,7 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_
         hs__report_error(estimator ? &estimator->env : hs_env_default(), "training failed", &error, err);
         return hs_outcome_from_error(&error);
     }
-    bool failed = build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
-                  check_train(&built, &options, &error);
+    bool failed = build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error);
     hs_outcome outcome = failed ? hs_outcome_from_error(&error) : run_training(&built, &options, &error);
     free_built(&built);
     hs__report_error(&estimator->env, "training failed", &error, err);
@@ -265,65 +259,37 @@ typedef struct {
     int64_t calls;
 } prediction;
 
-/* Each prediction must have a value and, unless `whole_batches` is set, one row for each example. */
-static hs_code check_batch(const prediction *p, const hs_run_values *values, hs_error *err)
+/* Passes a batch to the program, as a whole or row by row. Each prediction must have a value and, unless `whole_batches` is
+ * set, one row for each example. */
+static hs_code deliver_batch(prediction *p, const hs_run_values *values, hs_error *err)
 {
+    const hs_estimator_predict_options *options = p->options;
     const hs_tensor *first = hs_run_values_tensor(values, 0);
     for (size_t i = 0; i < p->n; i++) {
         const hs_tensor *value = hs_run_values_tensor(values, i);
         if (!value)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "the prediction '%s' is an op without a value", p->keys[i]);
-        if (!p->options->whole_batches && (value->rank < 1 || value->dims[0] != first->dims[0]))
+        if (!options->whole_batches && (value->rank < 1 || value->dims[0] != first->dims[0]))
             return hs_error_set(err, HS_INVALID_ARGUMENT,
                                 "prediction '%s' does not have one row for each example, as '%s' has; set whole_batches",
                                 p->keys[i], p->keys[0]);
     }
-    return HS_OK;
-}
-
-static void select_row(hs_tensor *batch, int64_t row)
-{
-    batch->rank--;
-    batch->bytes /= (size_t)batch->dims[0];
-    memmove(batch->dims, batch->dims + 1, (size_t)batch->rank * sizeof *batch->dims);
-    batch->data = (char *)batch->data + (size_t)row * batch->bytes;
-}
-
-static hs_code deliver_batch(prediction *p, const hs_run_values *values, hs_error *err)
-{
-    const hs_estimator_predict_options *options = p->options;
-    int64_t rows = options->whole_batches ? 1 : hs_run_values_tensor(values, 0)->dims[0];
+    int64_t rows = options->whole_batches ? 1 : first->dims[0];
     hs_code code = HS_OK;
     for (int64_t row = 0; !code && row < rows; row++) {
-        for (size_t i = 0; i < p->n; i++)
-            p->values[i] = *hs_run_values_tensor(values, i);
-        for (size_t i = 0; i < p->n && !options->whole_batches; i++)
-            select_row(&p->values[i], row);
+        for (size_t i = 0; i < p->n; i++) {
+            hs_tensor *value = &p->values[i];
+            *value = *hs_run_values_tensor(values, i);
+            if (options->whole_batches)
+                continue;
+            value->rank--;
+            value->bytes /= (size_t)rows;
+            memmove(value->dims, value->dims + 1, (size_t)value->rank * sizeof *value->dims);
+            value->data = (char *)value->data + (size_t)row * value->bytes;
+        }
         code = hs__normalize_error(options->predicted(options->user, p->calls++, p->values, p->n, err), "predicted", err);
     }
     return code;
-}
-
-static void predict_all(prediction *p, hs_session *session, hs_error *err)
-{
-    const hs_run_args args = HS_INIT(hs_run_args, .names = p->keys, .kind = HS_RUN_EVAL);
-    const hs_run_values *values;
-    hs_code code = HS_OK;
-    while (!code && !hs_session_should_stop(session) && !hs_session_run_args(session, &args, &values, err))
-        if ((code = check_batch(p, values, err)) || (code = deliver_batch(p, values, err)))
-            hs_session_fail(session, err);
-}
-
-static hs_code make_prediction(prediction *p, const built_graph *built, hs_error *err)
-{
-    p->keys = p->options->keys ? p->options->keys : built->spec.predictions;
-    p->n = hs__names_count(p->keys);
-    if (!p->n || !p->options->predicted)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_predict: %s",
-                            p->n ? "predicted is missing"
-                                 : "nothing to predict: keys and hs_estimator_spec.predictions are both empty");
-    p->values = hs__alloc(&built->estimator->env, p->n, sizeof *p->values);
-    return p->values ? HS_OK : hs__no_memory(err, p->n * sizeof *p->values, "the predictions");
 }
 
 hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict_options *given, hs_error *err)
@@ -337,11 +303,25 @@ hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict
         hs_hooks_free(options.hooks);
         return hs__error_copy(err, &error);
     }
-    if (!build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
-        !make_prediction(&p, &built, &error)) {
+    hs_code code = build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error);
+    if (!code) {
+        p.keys = options.keys ? options.keys : built.spec.predictions;
+        p.n = hs__names_count(p.keys);
+    }
+    if (!code && (!p.n || !options.predicted))
+        code = hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_estimator_predict: %s",
+                            p.n ? "predicted is missing"
+                                : "nothing to predict: keys and hs_estimator_spec.predictions are both empty");
+    if (!code && !(p.values = hs__alloc(&estimator->env, p.n, sizeof *p.values)))
+        code = hs__no_memory(&error, p.n * sizeof *p.values, "the predictions");
+    if (!code) {
         const hs_evaluate_once_options opening = evaluation_of(&built, options.checkpoint_prefix);
+        const hs_run_args args = HS_INIT(hs_run_args, .names = p.keys, .kind = HS_RUN_EVAL);
+        const hs_run_values *values;
         hs_session *session = hs__open_restored(built.spec.backend, &opening, &path, &error);
-        predict_all(&p, session, &error);
+        while (!code && !hs_session_should_stop(session) && !hs_session_run_args(session, &args, &values, &error))
+            if ((code = deliver_batch(&p, values, &error)))
+                hs_session_fail(session, &error);
         hs_session_close(session, &error);
     }
     hs__free(&estimator->env, path);
@@ -406,8 +386,18 @@ static void evaluate_last(train_and_eval *c, hs_outcome *outcome, hs_error *err)
         hs__clear(err);
 }
 
-static hs_code check_train_and_eval(const train_and_eval *c, hs_error *err)
+/* Copies both structs of options, even if one of them is invalid, because the hooks in both must be freed. Reports the
+ * first failure. */
+static hs_code copy_options(train_and_eval *c, const hs_estimator_eval_spec *given, const hs_estimator_train_options *train,
+                            hs_error *err)
 {
+    bool failed = is_missing(c->estimator, err);
+    failed |= HS_STRUCT_TAKE(hs_estimator_eval_spec, user, &c->spec, given, failed ? NULL : err) != HS_OK;
+    failed |=
+        HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &c->evaluate, c->spec.evaluate, failed ? NULL : err) != HS_OK;
+    failed |= train && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &c->train, train, failed ? NULL : err);
+    if (failed)
+        return HS_INVALID_ARGUMENT;
     const double secs[] = {c->spec.start_delay_secs, c->spec.throttle_secs};
     const double save_secs = c->estimator->options.save_checkpoint_secs;
     const int64_t save_steps = c->estimator->options.save_checkpoint_steps;
@@ -427,19 +417,6 @@ static hs_code check_train_and_eval(const train_and_eval *c, hs_error *err)
             "and save_checkpoint_steps is %lld; set one of them, or both to 0",
             save_secs, (long long)save_steps);
     return HS_OK;
-}
-
-/* Copies both structs of options, even if one of them is invalid, because the hooks in both must be freed. Reports the
- * first failure. */
-static hs_code copy_options(train_and_eval *c, const hs_estimator_eval_spec *given, const hs_estimator_train_options *train,
-                            hs_error *err)
-{
-    bool failed = is_missing(c->estimator, err);
-    failed |= HS_STRUCT_TAKE(hs_estimator_eval_spec, user, &c->spec, given, failed ? NULL : err) != HS_OK;
-    failed |=
-        HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &c->evaluate, c->spec.evaluate, failed ? NULL : err) != HS_OK;
-    failed |= train && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &c->train, train, failed ? NULL : err);
-    return failed ? HS_INVALID_ARGUMENT : check_train_and_eval(c, err);
 }
 
 static hs_code add_listener(train_and_eval *c, hs_error *err)

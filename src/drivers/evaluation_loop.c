@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluates a checkpoint once, or each new checkpoint of a directory. */
+/* Evaluates a checkpoint once, or each new checkpoint of a directory. run_evaluation restores it in a session of its own
+ * (hs__open_restored), runs the batches, fetches the metrics and publishes them. run_loop waits for checkpoints. */
 #include "drivers/evaluation_loop.h"
 
 #include "base/text.h"
@@ -86,31 +87,28 @@ static bool log_if_deleted(const hs_env *env, const char *path)
     return true;
 }
 
-static char *find(const hs_env *env, const hs_evaluate_once_options *options, hs_error *err)
-{
-    char *path = options->checkpoint_prefix ? hs__strdup(env, options->checkpoint_prefix)
-                                            : hs_checkpoint_latest(env, options->checkpoint_dir, NULL, err);
-    if (!path && options->checkpoint_prefix)
-        hs__no_memory(err, strlen(options->checkpoint_prefix), "a path");
-    else if (!path && err->code == HS_OK)
-        hs_error_set(err, HS_NOT_FOUND, "%s: no checkpoint exists; train first, or set checkpoint_prefix",
-                     options->checkpoint_dir);
-    return path;
-}
-
 hs_session *hs__open_restored(hs_backend backend, const hs_evaluate_once_options *options, char **path, hs_error *err)
 {
     const hs_env *env = hs_backend_env(backend);
+    const char *prefix = options->checkpoint_prefix;
     hs_session *session;
     hs_hook *hooks = hs__hooks_hold(env, options->hooks, err);
     hs_session_options opening = HS_INIT(hs_session_options, .hooks = hooks, .scaffold = options->scaffold,
                                          .restore_options = options->restore_options);
     *path = NULL;
+    if (!hooks)
+        return NULL;
     do {
         hs__free(env, *path);
-        opening.checkpoint_prefix = *path = hooks ? find(env, options, err) : NULL;
+        *path = prefix ? hs__strdup(env, prefix) : hs_checkpoint_latest(env, options->checkpoint_dir, NULL, err);
+        if (!*path && prefix)
+            hs__no_memory(err, strlen(prefix), "a path");
+        else if (!*path && err->code == HS_OK)
+            hs_error_set(err, HS_NOT_FOUND, "%s: no checkpoint exists; train first, or set checkpoint_prefix",
+                         options->checkpoint_dir);
+        opening.checkpoint_prefix = *path;
         session = *path ? hs_session_open(backend, &opening, err) : NULL;
-    } while (*path && !session && !options->checkpoint_prefix && log_if_deleted(env, *path));
+    } while (*path && !session && !prefix && log_if_deleted(env, *path));
     hs__free(env, hooks);
     return session;
 }
@@ -254,22 +252,6 @@ typedef struct {
     int64_t due_ns; /* earliest time of the next evaluation */
 } loop;
 
-/* `found` becomes the last one, unless it was deleted: then the checkpoint before it may be the newest again. */
-static hs_code evaluate_next(loop *l, char *found, hs_error *err)
-{
-    l->once.checkpoint_prefix = found;
-    l->due_ns = hs_env_monotonic_ns(l->env) + (int64_t)(l->options.min_wait_secs * 1e9);
-    hs_evaluation_result *metrics = run_evaluation(l->backend, &l->once, l->writer, err);
-    if (!metrics && (err->code == HS_NOT_FOUND || err->code == HS_DATA_LOSS) && log_if_deleted(l->env, found)) {
-        hs__free(l->env, found);
-        return HS_OK;
-    }
-    hs__free(l->env, l->last);
-    l->last = found;
-    l->evaluations += metrics != NULL;
-    return hs__deliver_metrics(metrics, l->options.evaluated, l->options.user, err);
-}
-
 static hs_code run_loop(loop *l, hs_error *err)
 {
     const double timeout = l->options.timeout_secs == 0 ? TIMEOUT_SECS : l->options.timeout_secs;
@@ -281,7 +263,17 @@ static hs_code run_loop(loop *l, hs_error *err)
             hs_env_sleep_ns(l->env, wait);
         if ((code = hs_checkpoint_wait(l->env, l->once.checkpoint_dir, l->last, timeout, &found, err)))
             return code;
-        code = evaluate_next(l, found, err);
+        l->once.checkpoint_prefix = found;
+        l->due_ns = hs_env_monotonic_ns(l->env) + (int64_t)(l->options.min_wait_secs * 1e9);
+        hs_evaluation_result *metrics = run_evaluation(l->backend, &l->once, l->writer, err);
+        if (!metrics && (err->code == HS_NOT_FOUND || err->code == HS_DATA_LOSS) && log_if_deleted(l->env, found)) {
+            hs__free(l->env, found); /* the checkpoint before it may be the newest again */
+            continue;
+        }
+        hs__free(l->env, l->last);
+        l->last = found;
+        l->evaluations += metrics != NULL;
+        code = hs__deliver_metrics(metrics, l->options.evaluated, l->options.user, err);
     }
     return code == HS_STOP ? HS_OK : code;
 }

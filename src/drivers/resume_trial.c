@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trial that the environment variable requests. */
+/* The trial that the environment variable requests. hs__trial_begin parses the variable, opens the record and redirects the
+ * session's files to the trial's directory. hs__trial_end writes the result and kills the process. */
 #ifdef __linux__
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -49,20 +50,17 @@ static bool read_step(const char *word, int64_t *step)
     return *step >= 0 && !*end;
 }
 
-static bool read_end(const char *word, bool *stops)
-{
-    *stops = word && strcmp(word, "stop") == 0;
-    return word && (*stops || strcmp(word, "kill") == 0);
-}
-
 /* Parses the variable's text, in place. */
 static bool parse(hs__trial *t, char *text)
 {
     hs__recorder *r = &t->recorder;
     t->name = next_word(&text);
     if (!t->name || strchr(t->name, '/') || !read_step(next_word(&text), &r->first) ||
-        !read_step(next_word(&text), &r->last) || !read_end(next_word(&text), &r->stops) ||
-        !(t->fetch_list = next_word(&text)))
+        !read_step(next_word(&text), &r->last))
+        return false;
+    const char *end = next_word(&text);
+    r->stops = end && strcmp(end, "stop") == 0;
+    if (!end || (!r->stops && strcmp(end, "kill") != 0) || !(t->fetch_list = next_word(&text)))
         return false;
     t->directory = text;
     return r->first < r->last && *t->directory == '/';
@@ -177,42 +175,38 @@ static hs_code move_files(const hs__trial *t, hs_training_options *options, hs_e
     return code;
 }
 
-static hs_code make_trial(hs__trial **out, hs_training_options *options, const hs_env *env, const char *request,
-                          hs_error *err)
+hs_code hs__trial_begin(hs__trial **trial, hs_training_options *options, const hs_env *given, hs_error *err)
 {
-    hs__trial *t = hs__alloc(env, 1, sizeof *t);
-    char *text = hs__strdup(env, request);
-    hs_code code = t && text ? HS_OK : hs__no_memory(err, strlen(request), "a trial");
-    if (t) {
-        t->env = *env;
-        t->env.files = hs_env_default()->files;
+    const char *request = variable();
+    hs_env env;
+    *trial = NULL;
+    if (!request)
+        return HS_OK;
+    hs_code code = hs__env_copy(&env, given, err);
+    if (code)
+        return code;
+    hs__trial *t = hs__alloc(&env, 1, sizeof *t);
+    char *text = hs__strdup(&env, request);
+    if (!t || !text) {
+        hs__free(&env, t);
+        hs__free(&env, text);
+        return hs__no_memory(err, strlen(request), "a trial");
     }
-    if (!code && !parse(t, text))
+    t->env = env;
+    t->env.files = hs_env_default()->files;
+    if (!parse(t, text))
         code = hs_error_set(err, HS_INVALID_ARGUMENT,
                             "the environment variable " HS__TRIAL_VARIABLE
                             " is '%s', but only 'hooksess verify-resume' sets it; unset it",
                             request);
     if (!code && !(code = split_fetches(t, err)) && !(code = make_paths(t, err)) && !(code = open_record(t, err)) &&
-        ((code = check_session(options, env, err)) || (code = move_files(t, options, err))))
+        ((code = check_session(options, &env, err)) || (code = move_files(t, options, err))))
         write_result(t, err);
-    if (!code)
-        *out = t;
-    else if (t)
+    if (code)
         free_trial(t, text);
     else
-        hs__free(env, text);
+        *trial = t;
     return code;
-}
-
-hs_code hs__trial_begin(hs__trial **trial, hs_training_options *options, const hs_env *env, hs_error *err)
-{
-    const char *request = variable();
-    hs_env complete;
-    *trial = NULL;
-    if (!request)
-        return HS_OK;
-    hs_code code = hs__env_copy(&complete, env, err);
-    return code ? code : make_trial(trial, options, &complete, request, err);
 }
 
 hs_hook hs__trial_hook(hs__trial *trial)

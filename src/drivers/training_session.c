@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens a session with the standard hooks. */
+/* Opens a session with the standard hooks: make_parts checks the options, and make_hooks makes the hooks in their order. */
 #include <hooksess/training_session.h>
 
 #include <hooksess/hooks/checkpoint_saver.h>
@@ -71,54 +71,15 @@ static bool has_scalars(const hs_training_options *options)
     return options->scalars && options->scalars[0];
 }
 
-/* Makes the hooks for steps per second, summaries and scalars. Returns their number. */
-static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold)
-{
-    schedule summaries = summary_schedule(options);
-    const char *directory = summary_dir_of(options);
-    int64_t count = options->log_step_count_steps ? options->log_step_count_steps : LOG_STEP_COUNT_STEPS;
-    size_t n = 0;
-    if (!directory || !*directory)
-        return 0;
-    if (count > 0)
-        hooks[n++] = hs_step_counter(.every_n_steps = count, .summary_dir = directory);
-    if (!summaries.off)
-        hooks[n++] = hs_summary_saver(.scaffold = scaffold, .summary_dir = directory, .every_n_secs = summaries.secs,
-                                      .every_n_steps = summaries.steps, .trigger = summaries.trigger);
-    if (!summaries.off && has_scalars(options))
-        hooks[n++] = hs_scalars(.tensors = options->scalars, .every_n_steps = summaries.steps,
-                                .every_n_secs = summaries.secs, .trigger = summaries.trigger);
-    return n;
-}
-
-static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *options, const char *directory,
-                                 hs_scaffold *scaffold)
-{
-    schedule save = checkpoint_schedule(options);
-    const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps, .first = true);
-    if (!directory || !*directory || save.off)
-        return;
-    *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
-                                .trigger = save.trigger ? save.trigger : &intervals, .no_graph_def = options->no_graph_def,
-                                .max_to_keep = options->max_to_keep, .background = options->background,
-                                .overlap = options->overlap, .listeners = options->listeners, .group = options->group);
-}
-
-static size_t make_status_hook(hs_hook *hook, const hs_training_options *options)
-{
-    if (options->is_worker || !options->checkpoint_dir || !*options->checkpoint_dir)
-        return 0;
-    *hook = hs_run_status(.status_dir = options->checkpoint_dir);
-    return 1;
-}
-
 /* Makes the hooks in their order. The array is zeroed and has room for all of them and the terminator. This process saves
  * to `directory`. */
 static void make_hooks(hs_hook *hooks, const hs_training_options *options, const char *directory, hs_scaffold *scaffold,
                        hs__trial *trial)
 {
-    bool chief = !options->is_worker;
-    size_t n = make_status_hook(hooks, options); /* the first in the list is closed last */
+    const bool chief = !options->is_worker;
+    size_t n = 0;
+    if (chief && options->checkpoint_dir && *options->checkpoint_dir) /* the first in the list is closed last */
+        hooks[n++] = hs_run_status(.status_dir = options->checkpoint_dir);
     if (chief)
         n += add_all(hooks + n, options->chief_only_hooks);
     const size_t common = n;
@@ -126,13 +87,32 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
     const size_t standard = n;
     if (trial)
         hooks[n++] = hs__trial_hook(trial);
-    if (chief || options->worker_saves_summaries)
-        n += make_summary_hooks(hooks + n, options, scaffold);
+
+    const char *summary_dir = summary_dir_of(options);
+    const schedule summaries = summary_schedule(options);
+    const int64_t count = options->log_step_count_steps ? options->log_step_count_steps : LOG_STEP_COUNT_STEPS;
+    if ((chief || options->worker_saves_summaries) && summary_dir && *summary_dir) {
+        if (count > 0)
+            hooks[n++] = hs_step_counter(.every_n_steps = count, .summary_dir = summary_dir);
+        if (!summaries.off)
+            hooks[n++] = hs_summary_saver(.scaffold = scaffold, .summary_dir = summary_dir, .every_n_secs = summaries.secs,
+                                          .every_n_steps = summaries.steps, .trigger = summaries.trigger);
+        if (!summaries.off && has_scalars(options))
+            hooks[n++] = hs_scalars(.tensors = options->scalars, .every_n_steps = summaries.steps,
+                                    .every_n_secs = summaries.secs, .trigger = summaries.trigger);
+    }
     for (size_t i = 0; options->group && hooks[i].ops; i++)
         if (i < common || i >= standard)
             hooks[i].flags |= HS_HOOK_CHIEF_ONLY;
-    if (chief || options->worker_saves_checkpoints)
-        make_checkpoint_hook(hooks + n, options, directory, scaffold);
+
+    const schedule save = checkpoint_schedule(options);
+    const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps, .first = true);
+    if ((chief || options->worker_saves_checkpoints) && *directory && !save.off)
+        hooks[n] =
+            hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
+                                .trigger = save.trigger ? save.trigger : &intervals, .no_graph_def = options->no_graph_def,
+                                .max_to_keep = options->max_to_keep, .background = options->background,
+                                .overlap = options->overlap, .listeners = options->listeners, .group = options->group);
 }
 
 /* Checks. The messages name the options that the program has set, not those of the hooks. */
@@ -158,64 +138,36 @@ static hs_code check_schedule(double secs, int64_t steps, const hs_trigger *trig
         secs > 0 ? "secs" : "steps", what, trigger ? "trigger" : "steps", what, what, what);
 }
 
-/* Refuses options for saving if no checkpoints are saved. Workers may have the chief's options. */
-static hs_code check_saves(const hs_training_options *options, hs_error *err)
+static hs_code check_options(const hs_training_options *options, hs_error *err)
 {
-    const char *set = options->listeners     ? "listeners"
-                      : options->max_to_keep ? "max_to_keep"
-                      : options->background  ? "background"
-                      : options->overlap     ? "overlap"
-                                             : NULL;
-    bool saves = options->checkpoint_dir && *options->checkpoint_dir && !checkpoint_schedule(options).off;
-    if (set && !saves)
+    const char *directory = summary_dir_of(options);
+    const bool saves = options->checkpoint_dir && *options->checkpoint_dir && !checkpoint_schedule(options).off;
+    const char *for_saves = options->listeners     ? "listeners"
+                            : options->max_to_keep ? "max_to_keep"
+                            : options->background  ? "background"
+                            : options->overlap     ? "overlap"
+                                                   : NULL;
+    if (for_saves && !saves) /* workers may have the chief's options */
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options.%s is set, but no checkpoints are saved; set checkpoint_dir, and leave "
                             "saving switched on",
-                            set);
+                            for_saves);
     if (options->max_to_keep < HS_NEVER)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
                             (long long)options->max_to_keep);
-    return HS_OK;
-}
-
-static hs_code check_options(const hs_training_options *options, hs_error *err)
-{
-    const char *directory = summary_dir_of(options);
-    hs_code code = check_saves(options, err);
-    if (code)
-        return code;
     if (has_scalars(options) && (!directory || !*directory || summary_schedule(options).off))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options: scalars are named, but %s; %s",
                             summary_schedule(options).off ? "save_summaries_* is HS_NEVER"
                                                           : "no directory for them is given",
                             summary_schedule(options).off ? "set an interval, or list hs_scalars(...) in hooks"
                                                           : "set summary_dir or checkpoint_dir");
-    code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps, options->save_checkpoint_trigger,
-                          "save_checkpoint", err);
+    hs_code code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps,
+                                  options->save_checkpoint_trigger, "save_checkpoint", err);
     if (!code)
         code = check_schedule(options->save_summaries_secs, options->save_summaries_steps, options->save_summaries_trigger,
                               "save_summaries", err);
     return code ? code : check_number((double)options->log_step_count_steps, "log_step_count", "steps", err);
-}
-
-/* Destroys the hooks of only the chief that are not also in `hooks`. */
-static void destroy_chief_only(const hs_training_options *options)
-{
-    hs__hooks_destroy_apart(options->chief_only_hooks, options->hooks);
-}
-
-/* Destroys the hooks that no session has adopted. */
-static void destroy_all(const hs_training_options *options)
-{
-    destroy_chief_only(options);
-    hs_hooks_free(options->hooks);
-}
-
-static hs_session *not_opened(const hs_env *env, const hs_error *error, hs_error *err)
-{
-    hs__report_error(env, "session not opened", error, err);
-    return NULL;
 }
 
 /* Objects for the opening of the session. */
@@ -269,10 +221,10 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         make_parts(&made, &options, env, &error)) {
         if (options.group)
             hs__agreement_refuse(options.group, &error);
-        destroy_all(&options);
+        hs__hooks_destroy_apart(options.chief_only_hooks, options.hooks);
+        hs_hooks_free(options.hooks);
         if (!options.scaffold)
             hs_scaffold_free(made.scaffold);
-        not_opened(env, &error, err);
     } else {
         hs_session_options session = session_options(&options, &standard);
         if (hs_graph_of(backend))
@@ -284,13 +236,13 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         session.scaffold = made.scaffold;
         session.take_scaffold = !options.scaffold;
         if (options.is_worker)
-            destroy_chief_only(&options);
+            hs__hooks_destroy_apart(options.chief_only_hooks, options.hooks); /* no session has them */
         opened = hs_session_open(backend, &session, &error);
-        if (opened)
-            hs__clear(err);
-        else
-            not_opened(env, &error, err);
     }
+    if (opened)
+        hs__clear(err);
+    else
+        hs__report_error(env, "session not opened", &error, err);
     if (made.trial && !opened)
         hs__trial_end(made.trial, &error);
     hs_env_free(env, made.hooks);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook of a trial. It records after each step a checksum of each piece of state, each variable and each value. */
+/* The hook of a trial. after_run records the values of a step, and the boundary adds its state and variables (record), each
+ * as a checksum, and ends the trial after the last step. */
 #include "drivers/resume_trial.h"
 
 #include "backends/graph/graph.h"
@@ -20,19 +21,6 @@ typedef struct {
     const char *kind;
 } lines;
 
-static uint32_t checksum(const hs_tensor *value)
-{
-    if (value->dtype != HS_STRING)
-        return hs__crc32c(0, value->data, value->bytes);
-    const hs_string *strings = value->data;
-    uint32_t crc = 0;
-    for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
-        crc = hs__crc32c(crc, &strings[i].bytes, sizeof strings[i].bytes);
-        crc = hs__crc32c(crc, strings[i].data, strings[i].bytes);
-    }
-    return crc;
-}
-
 static hs_code add_checked(const lines *l, const char *name, const hs_tensor *value, uint32_t crc, hs_error *err)
 {
     char shape[HS_SHAPE_TEXT_SIZE], number[32] = "-";
@@ -49,7 +37,7 @@ static hs_code add_checked(const lines *l, const char *name, const hs_tensor *va
 
 static hs_code add_line(const lines *l, const char *name, const hs_tensor *value, hs_error *err)
 {
-    return add_checked(l, name, value, checksum(value), err);
+    return add_checked(l, name, value, hs__crc32c_of_tensor(value), err);
 }
 
 /* State that is produced in pieces. */
@@ -67,32 +55,28 @@ static hs_code check_piece(void *user, const void *data, size_t bytes, hs_error 
     return HS_OK;
 }
 
-static hs_code add_produced(const lines *to, const hs__save_item *item, hs_error *err)
-{
-    piecewise pieces = {0, 0};
-    hs_code code = item->produce(item->source, check_piece, &pieces, err);
-    if (code)
-        return code;
-    hs_shape shape = {.rank = 1, .dims = {(int64_t)pieces.bytes}};
-    const hs_tensor value = hs_tensor_of(HS_UINT8, shape, NULL);
-    return add_checked(to, item->name, &value, pieces.crc, err);
-}
-
 static hs_code add_item(void *user, const hs__save_item *item, hs_error *err)
 {
     const lines *to = user;
     char text[HS__BOX_TEXT_SIZE];
     if (item->varies)
         return HS_OK;
-    if (item->produce)
-        return add_produced(to, item, err);
+    if (item->produce) {
+        piecewise pieces = {0, 0};
+        hs_code code = item->produce(item->source, check_piece, &pieces, err);
+        if (code)
+            return code;
+        hs_shape bytes = {.rank = 1, .dims = {(int64_t)pieces.bytes}};
+        const hs_tensor value = hs_tensor_of(HS_UINT8, bytes, NULL);
+        return add_checked(to, item->name, &value, pieces.crc, err);
+    }
     if (!item->slice)
-        return add_line(user, item->name, &item->value, err);
+        return add_line(to, item->name, &item->value, err);
     hs_shape shape = hs_tensor_shape(&item->value);
     hs__box box = hs__box_of(&shape);
     memcpy(box.starts, item->slice->starts, sizeof box.starts);
     char *name = hs__format(to->to->env, "%s %s", item->name, hs__box_text(&box, text, sizeof text));
-    hs_code code = name ? add_line(user, name, &item->value, err) : hs__no_memory(err, strlen(item->name), "a name");
+    hs_code code = name ? add_line(to, name, &item->value, err) : hs__no_memory(err, strlen(item->name), "a name");
     hs__free(to->to->env, name);
     return code;
 }
@@ -108,8 +92,10 @@ static bool is_listed(const char *name, const char *const *names)
 }
 
 /* Selects the fetches of each run: the requested names, and the values that the graph has for hooks. */
-static hs_code choose_names(hs__recorder *r, const hs_graph *graph, hs_error *err)
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
+    hs__recorder *r = self;
+    const hs_graph *graph = hs_graph_of(backend);
     size_t most = hs__names_count(r->fetches) + (graph ? graph->n_nodes : 0) + 1, n = 0;
     r->names = hs__alloc(r->env, most, sizeof *r->names);
     if (!r->names)
@@ -120,14 +106,8 @@ static hs_code choose_names(hs__recorder *r, const hs_graph *graph, hs_error *er
         if (graph->nodes[i]->kind == HS__VALUE && !is_listed(graph->nodes[i]->name, r->fetches))
             r->names[n++] = graph->nodes[i]->name;
     r->wants = (hs_run_args)HS_INIT(hs_run_args, .names = r->names);
-    return HS_OK;
-}
-
-static hs_code begin(void *self, hs_backend backend, hs_error *err)
-{
-    hs__recorder *r = self;
-    hs_code code = choose_names(r, hs_graph_of(backend), err);
-    for (size_t i = 0; !code && r->names[i]; i++)
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < n; i++)
         code = hs_backend_check_tensor(backend, r->names[i], err);
     return code;
 }
@@ -186,22 +166,17 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return code;
 }
 
-static hs_code add_saved(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
+/* Writes the lines of a step: its state, its variables, and the values that after_run has recorded. */
+static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
 {
     lines states = {&r->line, step, "state"}, variables = {&r->line, step, "variable"};
     hs__save_list list;
     const hs_saver *saver = saver_of(session);
+    hs__buffer_clear(&r->line);
     hs_code code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err);
     if (!code && !(code = hs__save_list_visit_states(&list, add_item, &states, err)))
         code = hs__save_list_visit_variables(&list, add_item, &variables, err);
     hs__save_list_free(&list);
-    return code;
-}
-
-static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
-{
-    hs__buffer_clear(&r->line);
-    hs_code code = add_saved(r, session, step, err);
     if (code)
         return code;
     hs__buffer_append(&r->line, r->fetched.data, r->fetched.size);
@@ -221,41 +196,33 @@ static hs_code save(const hs__recorder *r, hs_raw_session *session, int64_t step
                : HS_OK;
 }
 
-/* Saves a checkpoint and ends the trial. */
-static hs_code finish(hs__recorder *r, hs_run_context *run, int64_t step, hs_error *err)
-{
-    const hs_error none = {0};
-    hs_code code = save(r, hs_run_context_session(run), step, err);
-    if (code)
-        return code;
-    r->end(r->user, &none);
-    hs_run_context_request_stop(run);
-    return HS_OK;
-}
-
-static hs_code record_step(hs__recorder *r, hs_run_context *run, int64_t step, hs_error *err)
-{
-    if (step <= r->recorded) /* the run has not advanced the step */
-        return HS_OK;
-    hs_code code = record(r, hs_run_context_session(run), step, err);
-    if (code || step < r->last)
-        return code;
-    if (!r->stops)
-        return finish(r, run, step, err);
-    hs_run_context_interrupt(run);
-    return HS_OK;
-}
-
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     hs__recorder *r = self;
+    hs_raw_session *session = hs_run_context_session(run);
+    const hs_error none = {0};
     hs_boundary which = hs_run_context_boundary(run);
     if (which != HS_BOUNDARY_RUN && which != HS_BOUNDARY_STOP)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    return which == HS_BOUNDARY_RUN ? record_step(r, run, step, err) : save(r, hs_run_context_session(run), step, err);
+    if (which == HS_BOUNDARY_STOP)
+        return save(r, session, step, err);
+    if (step <= r->recorded) /* the run has not advanced the step */
+        return HS_OK;
+    hs_code code = record(r, session, step, err);
+    if (code || step < r->last)
+        return code;
+    if (r->stops) { /* the boundary of the stop saves */
+        hs_run_context_interrupt(run);
+        return HS_OK;
+    }
+    if ((code = save(r, session, step, err)))
+        return code;
+    r->end(r->user, &none);
+    hs_run_context_request_stop(run);
+    return HS_OK;
 }
 
 static void close_hook(void *self, const hs_outcome *outcome)

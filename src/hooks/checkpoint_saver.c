@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook that saves checkpoints: its schedule, listeners, what it does if a save fails, and how often it saves if a save
- * takes longer than the time that remains after a signal. */
+/* The hook that saves checkpoints. after_run decides whether a save is due. The boundary calls save_or_skip, which calls
+ * save and, if it fails, follows the options: retry, skip or fail. A save in the background ends in poll_pending, in a
+ * later run. In a group, the other ranks call follow while rank 0 saves. */
 #include <hooksess/hooks/checkpoint_saver.h>
 
 #include "base/backoff.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "hooks/graph_events.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
@@ -32,10 +32,9 @@ typedef struct {
 /* How long saves take, and whether one fits into the time after a signal (hs__raw_session_grace_secs). If it does not fit,
  * the hook saves more often, so that fewer steps are lost. */
 typedef struct {
-    int64_t began_ns, held_ns; /* of the last save: its begin, and how long it has held the session's thread */
-    double secs;               /* of the last save, with the writing in another thread */
-    int64_t extra_ns;          /* interval of the additional saves. 0: none */
-    int64_t last_ns;           /* end of the last save. Valid if extra_ns is set */
+    int64_t held_ns;  /* how long the last save has held the session's thread */
+    int64_t extra_ns; /* interval of the additional saves. 0: none */
+    int64_t last_ns;  /* end of the last save; of a failed one, its begin. Valid if extra_ns is set */
     bool reported, fits;
 } save_time;
 
@@ -92,12 +91,6 @@ static hs_code copy_listeners(listener_list *to, const hs_env *env, const hs_sav
     }
     to->n = n;
     return HS_OK;
-}
-
-static void free_listeners(listener_list *listeners, const hs_env *env)
-{
-    hs_env_free(env, listeners->items);
-    hs_env_free(env, listeners->ops);
 }
 
 /* Adds the listener and the callback to the message. Sets a message if it is empty. */
@@ -172,17 +165,10 @@ static bool is_transient(hs_code code, const hs_error *error)
     return code == HS_RESOURCE_EXHAUSTED || (code && error->os_error);
 }
 
-/* After a signal the process may be killed soon. True if there is time to wait, to save and to close the session. */
-static bool is_time_left(const hs_raw_session *session, double left_secs, double wait_secs)
-{
-    enum { CLOSING_SECS = 5 };
-    return left_secs == HS_NEVER || left_secs >= wait_secs + hs_raw_session_save_secs(session) + CLOSING_SECS;
-}
-
-/* True after a wait: retry the save now. False: do not. If a stop leaves no time for a retry, `error` says so. */
+/* If the policy allows another attempt now, waits and returns true. If a stop leaves no time for it, `error` says so. */
 static bool wait_to_retry(const failure_policy *policy, hs_run_context *run, hs_code code, hs_error *error)
 {
-    enum { MOST_FAILURES = 5 };
+    enum { MOST_FAILURES = 5, CLOSING_SECS = 5 };
     hs_raw_session *session = hs_run_context_session(run);
     if (!is_transient(code, error))
         return false;
@@ -192,7 +178,8 @@ static bool wait_to_retry(const failure_policy *policy, hs_run_context *run, hs_
     int64_t wait_ns = pauses ? 1000000000 : hs__backoff_ns(policy->failures);
     if (pauses ? stops : !(ends && policy->on_failure == HS_SAVE_FAILURE_RETRY && policy->failures < MOST_FAILURES))
         return false;
-    if (ends && !is_time_left(session, hs_raw_session_grace_left_secs(session), (double)wait_ns / 1e9)) {
+    double left_secs = ends ? hs_raw_session_grace_left_secs(session) : HS_NEVER; /* until the process may be killed */
+    if (left_secs != HS_NEVER && left_secs < (double)wait_ns / 1e9 + hs_raw_session_save_secs(session) + CLOSING_SECS) {
         hs_error_prefix(error, "after the request to stop there is no time to retry");
         return false;
     }
@@ -216,18 +203,6 @@ static void record_skipped_save(failure_policy *policy, hs_run_context *run, int
            error->message);
 }
 
-/* True if the last save failed and is to be retried in a later boundary. PAUSE retries within the boundary, so it gets here
- * only if a stop ended the wait. */
-static bool retry_pending(const failure_policy *policy)
-{
-    return policy->failures && (policy->on_failure == HS_SAVE_FAILURE_PAUSE || policy->on_failure == HS_SAVE_FAILURE_RETRY);
-}
-
-static bool is_retry_due(const failure_policy *policy, hs_run_context *run)
-{
-    return policy->on_failure == HS_SAVE_FAILURE_PAUSE || hs_run_context_now(run) >= policy->retry_ns;
-}
-
 /* The time that saves take. */
 
 /* MARGIN  a save fits if the longest one, times this, fits
@@ -235,16 +210,6 @@ static bool is_retry_due(const failure_policy *policy, hs_run_context *run)
  * SHARE   if a save does not fit, saving takes at most 1/SHARE of the time */
 static const double MARGIN = 1.25, DECAY = 0.9;
 enum { SHARE = 20 };
-
-static void begin_save_time(save_time *time, const hs_run_context *run)
-{
-    time->began_ns = time->last_ns = hs_env_monotonic_ns(env_of_run(run)); /* last_ns: in case the save fails */
-}
-
-static void hold_save_time(save_time *time, const hs_run_context *run)
-{
-    time->held_ns = hs_env_monotonic_ns(env_of_run(run)) - time->began_ns;
-}
 
 /* Logs once that a save takes half of the time or more, and each time it begins or ceases to fit. */
 static void report_save_time(save_time *time, const hs_run_context *run)
@@ -269,47 +234,7 @@ static void report_save_time(save_time *time, const hs_run_context *run)
                "a save takes %.3g s of the %.3g s that the process has after a signal (signal_grace_secs)", secs, grace);
 }
 
-static void end_save_time(save_time *time, const hs_run_context *run, int64_t write_ns)
-{
-    hs_raw_session *session = hs_run_context_session(run);
-    time->last_ns = hs_env_monotonic_ns(env_of_run(run));
-    time->secs = (double)(time->held_ns + write_ns) / 1e9;
-    double secs = time->secs, before = hs_raw_session_save_secs(session) * DECAY;
-    hs__raw_session_set_save_secs(session, secs > before ? secs : before);
-    report_save_time(time, run);
-}
-
-/* True if a save is due only because one after a signal would not fit. */
-static bool is_extra_save_due(const save_time *time, hs_run_context *run)
-{
-    return time->extra_ns && hs_run_context_now(run) - time->last_ns >= time->extra_ns;
-}
-
 /* The hook. */
-
-/* A name that is not a tensor may be a metric of the session's board. */
-static hs_code find_metric(checkpoint_saver *hook, hs_backend backend, hs_error *err)
-{
-    hs_code code = hs_backend_check_tensor(backend, hook->metric, err);
-    hook->metric_seen = hook->metric_missed = false;
-    hook->metric_is_tensor = !code;
-    if (code != HS_NOT_FOUND)
-        return code;
-    hs_error_clear(err);
-    return HS_OK;
-}
-
-/* Refuses a second process before anything is restored. The session's saver may not exist yet, or may serve several
- * sessions, so a separate saver holds the directory. */
-static hs_code hold_directory(checkpoint_saver *hook, hs_error *err)
-{
-    hs_code code = hs__make_directories(hook->session_env, hook->directory, err);
-    if (code)
-        return code;
-    hs_saver_free(hook->holder);
-    hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = hook->session_env), err);
-    return hook->holder ? hs_saver_hold(hook->holder, NULL, hook->prefix, err) : HS_RESOURCE_EXHAUSTED;
-}
 
 static void release_directory(checkpoint_saver *hook)
 {
@@ -329,12 +254,24 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->policy.failures = 0;
     hs_timer_reset(hook->timing.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
-    if (hook->follows)
+    if (code || hook->follows)
         return code;
-    if (!code && hook->metric)
-        code = find_metric(hook, backend, err);
-    if (!code)
-        code = hold_directory(hook, err);
+    if (hook->metric) {
+        code = hs_backend_check_tensor(backend, hook->metric, err);
+        if (code && code != HS_NOT_FOUND)
+            return code;
+        hook->metric_is_tensor = !code; /* otherwise it may be a metric of the session's board */
+        hook->metric_seen = hook->metric_missed = false;
+        hs_error_clear(err);
+    }
+    /* Refuse a second process before anything is restored. The session's saver may not exist yet, or may serve several
+     * sessions, so a separate saver holds the directory. */
+    if ((code = hs__make_directories(hook->session_env, hook->directory, err)))
+        return code;
+    hs_saver_free(hook->holder);
+    if (!(hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = hook->session_env), err)))
+        return HS_RESOURCE_EXHAUSTED;
+    code = hs_saver_hold(hook->holder, NULL, hook->prefix, err);
     return code ? code : begin_listeners(&hook->listeners, err);
 }
 
@@ -376,6 +313,26 @@ static hs_code adopt_directory(const checkpoint_saver *hook, const hs_raw_sessio
     return code;
 }
 
+/* Writes the backend's graph to `directory`/graph.pbtxt, and the graph and its meta graph as events. `saver` and
+ * `directory` may be NULL. Does nothing if the backend has no graph. */
+static hs_code show_graph(hs_backend backend, const hs_saver *saver, const char *directory, hs_summary_writer *writer,
+                          int64_t step, hs_error *err)
+{
+    hs_bytes graph, meta;
+    hs_code code = hs_backend_graph_def(backend, &graph, err);
+    if (code == HS_UNIMPLEMENTED) {
+        hs_error_clear(err);
+        return HS_OK;
+    }
+    if (code || (code = hs_summary_writer_graph(writer, graph, step, err)) ||
+        (directory && (code = hs_backend_write_graph(backend, directory, "graph.pbtxt", true, err))) ||
+        (code = hs_backend_export_meta_graph(backend, saver, &meta, err)))
+        return code;
+    code = hs_summary_writer_meta_graph(writer, meta, step, err);
+    hs_env_free(hs_backend_env(backend), (void *)meta.data);
+    return code;
+}
+
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     checkpoint_saver *hook = self;
@@ -400,15 +357,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     else
         code = adopt_directory(hook, session, saver, err);
     if (!code && !(code = open_writer(hook, session, err)))
-        code = hs__show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
+        code = show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
     return code;
-}
-
-static void log_saved(const checkpoint_saver *hook, int64_t step, int64_t n_bytes)
-{
-    char bytes[HS__NUMBER_TEXT], secs[HS__NUMBER_TEXT];
-    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saved %s-%lld (%s, %s)", (long long)step, hook->prefix,
-           (long long)step, hs__bytes_text(bytes, (uint64_t)n_bytes), hs__secs_text(secs, hook->time.secs));
 }
 
 static hs_code note_listener_failure(checkpoint_saver *hook, hs_code code)
@@ -429,41 +379,28 @@ static char *path_of(const checkpoint_saver *hook, int64_t step, hs_error *err)
     return path;
 }
 
-static hs_code log_event(const checkpoint_saver *hook, int64_t step, hs_error *err)
-{
-    char *path = path_of(hook, step, err);
-    if (!path)
-        return HS_RESOURCE_EXHAUSTED;
-    hs_code code = hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, path, NULL, step, err);
-    hs_env_free(&hook->base.env, path);
-    return code;
-}
-
 /* For a checkpoint that is on disk. */
 static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs_save_result *saved, hs_error *err)
 {
+    hs_raw_session *session = hs_run_context_session(run);
     if (!hook->pending_abandoned)
         hook->saved_step = saved->step;
     hook->pending_abandoned = false;
     hook->policy.failures = 0;
-    end_save_time(&hook->time, run, saved->write_ns);
-    log_saved(hook, saved->step, saved->bytes);
-    hs_raw_session_record_save(hs_run_context_session(run), saved->step);
-    hs_code code = log_event(hook, saved->step, err);
+    hook->time.last_ns = hs_env_monotonic_ns(hook->session_env);
+    double secs = (double)(hook->time.held_ns + saved->write_ns) / 1e9, before = hs_raw_session_save_secs(session) * DECAY;
+    hs__raw_session_set_save_secs(session, secs > before ? secs : before);
+    report_save_time(&hook->time, run);
+    char bytes_text[HS__NUMBER_TEXT], secs_text[HS__NUMBER_TEXT];
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saved %s-%lld (%s, %s)", (long long)saved->step, hook->prefix,
+           (long long)saved->step, hs__bytes_text(bytes_text, (uint64_t)saved->bytes), hs__secs_text(secs_text, secs));
+    hs_raw_session_record_save(session, saved->step);
+    char *path = path_of(hook, saved->step, err);
+    if (!path)
+        return HS_RESOURCE_EXHAUSTED;
+    hs_code code = hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, path, NULL, saved->step, err);
+    hs_env_free(&hook->base.env, path);
     return code ? code : note_listener_failure(hook, call_after_save(&hook->listeners, run, saved->step, err));
-}
-
-/* A metric of another step is not used. */
-static void read_board_metric(checkpoint_saver *hook, const hs_raw_session *session, int64_t step, hs_save_options *options)
-{
-    int64_t of;
-    bool said = hs_raw_session_metric(session, hook->metric, &options->metric, &of);
-    hook->metric_seen |= said;
-    hook->metric_missed |= !said;
-    options->has_metric = said && of == step;
-    if (!options->has_metric)
-        hs_log(hook->session_env, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which is not set at this step",
-               (long long)step, hook->metric);
 }
 
 /* In a group, all ranks fetch it, because it may depend on a collective op. */
@@ -480,27 +417,30 @@ static hs_code fetch_metric(const checkpoint_saver *hook, hs_raw_session *sessio
     return code;
 }
 
+/* Sets the metric of the save: from the session's board, if it was set at this step, or by fetching the tensor. */
 static hs_code read_metric(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_save_options *options,
                            hs_error *err)
 {
-    const bool on_board =
-        hook->metric && (!hook->metric_is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL));
-    if (on_board)
-        read_board_metric(hook, session, step, options);
-    const bool fetches = hook->metric && !on_board && hs_raw_session_is_computed(session, hook->metric);
-    if (hook->metric && !on_board && !fetches)
-        hs_log(hook->session_env, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which no step has computed",
-               (long long)step, hook->metric);
+    bool fetches = false;
+    if (hook->metric && (!hook->metric_is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL))) {
+        int64_t of;
+        bool known = hs_raw_session_metric(session, hook->metric, &options->metric, &of);
+        hook->metric_seen |= known;
+        hook->metric_missed |= !known;
+        options->has_metric = known && of == step;
+        if (!options->has_metric)
+            hs_log(hook->session_env, HS_LOG_DEBUG,
+                   "step %lld: saved without the metric '%s', which is not set at this step", (long long)step,
+                   hook->metric);
+    } else if (hook->metric) {
+        fetches = hs_raw_session_is_computed(session, hook->metric);
+        if (!fetches)
+            hs_log(hook->session_env, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which no step has computed",
+                   (long long)step, hook->metric);
+    }
     options->has_metric |= hs_raw_session_agree(session, fetches);
     hook->unranked = !options->has_metric;
     return fetches ? fetch_metric(hook, session, &options->metric, err) : HS_OK;
-}
-
-/* In a group, the other ranks take part in each save (follow). */
-static hs_code announce(hs_raw_session *session, hs_error *err)
-{
-    return hs_raw_session_agree(session, true) ? HS_OK
-                                               : hs_error_set(err, HS_CANCELLED, "not saved: another rank has failed");
 }
 
 /* A background save is pending on return. */
@@ -511,8 +451,9 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
                                       .overlap = background && hook->overlap, .busy = (int64_t)hook->busy,
                                       .copy_limit = hook->copy_limit, .max_to_keep = hook->max_to_keep);
     hs_saver *saver;
+    int64_t began_ns = hs_env_monotonic_ns(hook->session_env);
+    hook->time.last_ns = began_ns; /* in case the save fails */
     hook->listener_failed = false;
-    begin_save_time(&hook->time, run);
     hs_code code = find_saver(hook, session, &saver, err);
     if (code)
         return code;
@@ -522,11 +463,14 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         return HS_OK;
     }
     if ((code = open_writer(hook, session, err)) ||
-        (code = note_listener_failure(hook, call_before_save(&hook->listeners, session, step, err))) ||
-        (code = announce(session, err)) || (code = read_metric(hook, session, step, &options, err)) ||
+        (code = note_listener_failure(hook, call_before_save(&hook->listeners, session, step, err))))
+        return code;
+    if (!hs_raw_session_agree(session, true)) /* the other ranks take part in each save (follow) */
+        return hs_error_set(err, HS_CANCELLED, "not saved: another rank has failed");
+    if ((code = read_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
-    hold_save_time(&hook->time, run);
+    hook->time.held_ns = hs_env_monotonic_ns(hook->session_env) - began_ns;
     if (background) {
         hook->pending = saver;
         hook->pending_step = step;
@@ -544,29 +488,6 @@ static bool is_restored_from_step(const checkpoint_saver *hook, const hs_raw_ses
     char suffix[32];
     snprintf(suffix, sizeof suffix, "-%lld", (long long)step);
     return from && strncmp(from, hook->prefix, length) == 0 && strcmp(from + length, suffix) == 0;
-}
-
-/* After a restore, earlier saves are not of the state in memory. */
-static void notice_restore(checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
-{
-    int64_t restores = hs_raw_session_restores(session);
-    if (restores == hook->restore_generation)
-        return;
-    hook->restore_generation = restores;
-    hook->saved_step = is_restored_from_step(hook, session, step) ? step : NOT_SAVED;
-    hook->stopped_step = NOT_SAVED;
-    hook->pending_abandoned = hook->pending != NULL;
-}
-
-/* Retries as long as the policy allows. */
-static hs_code retry_save(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
-{
-    while (!hook->listener_failed && wait_to_retry(&hook->policy, run, code, error)) {
-        hs_error_clear(error);
-        if ((code = save(hook, run, step, false, error)))
-            hook->policy.failures++;
-    }
-    return code;
 }
 
 static hs_code fail_save(hs_code code, const hs_error *error, hs_error *err)
@@ -593,49 +514,61 @@ static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_erro
     return HS_OK;
 }
 
-/* Marks the timer before the save, so that a failed save is repeated only by the policy, by a request, or when the timer
- * fires next. */
-static hs_code check_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
+    checkpoint_saver *hook = self;
+    const failure_policy *policy = &hook->policy;
+    bool fires;
+    (void)values;
+    hs_code code = poll_pending(hook, run, err);
+    if (code)
+        return code;
     int64_t requests = hs__run_context_requests(run);
     bool requested = requests != hook->requests;
     hook->requests = requests;
     hook->requested |= requested;
-    if (retry_pending(&hook->policy)) {
-        *due = hook->requested || is_retry_due(&hook->policy, run);
-        return HS_OK;
+    if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_PAUSE) { /* a stop has ended the wait in the boundary */
+        fires = true;
+    } else if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_RETRY) {
+        fires = hook->requested || hs_run_context_now(run) >= policy->retry_ns;
+    } else {
+        /* The timer is marked before the save, so that a failed save is repeated only by the policy, by a request, or when
+         * the timer fires next. A request saves even if the trigger does not include it. */
+        if ((code = hs_timer_fires(hook->timing.timer, run, &fires, err)))
+            return code;
+        if (requested && !fires) {
+            int64_t step = hs_run_context_global_step(run, err);
+            if (step < 0)
+                return err->code;
+            hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
+            fires = true;
+        }
     }
-    hs_code code = hs_timer_fires(hook->timing.timer, run, due, err);
-    if (code || *due || !requested)
-        return code;
-    int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0)
-        return err->code;
-    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL); /* requests save even if the trigger does not include them */
-    *due = true;
-    return HS_OK;
-}
-
-static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
-{
-    checkpoint_saver *hook = self;
-    bool fires;
-    (void)values;
-    hs_code code = poll_pending(hook, run, err);
-    if (!code)
-        code = check_due(hook, run, &fires, err);
-    if (code)
-        return code;
-    /* `due` remains set if another hook fails before the boundary. */
-    hook->due |= fires || is_extra_save_due(&hook->time, run);
+    if (!fires && hook->time.extra_ns) /* a save after a signal would not fit */
+        fires = hs_run_context_now(run) - hook->time.last_ns >= hook->time.extra_ns;
+    hook->due |= fires; /* remains set if another hook fails before the boundary */
     if (hook->due)
         hs_run_context_request_boundary(run);
     return HS_OK;
 }
 
+/* True if the session refuses saves, as after a NaN. Logs the reason. */
+static bool is_refused(const hs_run_context *run, int64_t step)
+{
+    const hs_raw_session *session = hs_run_context_session(run);
+    hs_error why;
+    if (!hs_raw_session_save_refusal(session, &why))
+        return false;
+    hs_log(hs__session_env(session), HS_LOG_WARNING, "step %lld: not saved: %s", (long long)step, why.message);
+    return true;
+}
+
 /* For a save during training or at its end. After a failed save, the next ones run in the foreground. */
 static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
+    if (step == hook->saved_step || step == hook->stopped_step ||
+        (hook->pending && !hook->pending_abandoned && step == hook->pending_step) || is_refused(run, step))
+        return HS_OK;
     hs_error error = {0};
     bool again = hook->policy.failures > 0, ends = is_last_save(run);
     bool background = hook->background && !again && !ends;
@@ -647,9 +580,12 @@ static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t
             return before;
     }
     hs_code code = save(hook, run, step, background, &error);
-    if (code && !hook->listener_failed) {
+    while (code && !hook->listener_failed) {
         hook->policy.failures++;
-        code = retry_save(hook, run, step, code, &error);
+        if (!wait_to_retry(&hook->policy, run, code, &error))
+            break;
+        hs_error_clear(&error);
+        code = save(hook, run, step, false, &error);
     }
     if (code && ends && !hook->listener_failed && is_transient(code, &error))
         hs_error_prefix(&error, "not saved");
@@ -685,37 +621,6 @@ static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, 
     return code;
 }
 
-/* True if the session refuses saves, as after a NaN. Logs the reason. */
-static bool is_refused(const hs_run_context *run, int64_t step)
-{
-    const hs_raw_session *session = hs_run_context_session(run);
-    hs_error why;
-    if (!hs_raw_session_save_refusal(session, &why))
-        return false;
-    hs_log(hs__session_env(session), HS_LOG_WARNING, "step %lld: not saved: %s", (long long)step, why.message);
-    return true;
-}
-
-/* True also if the save of this step is pending, or was due when the session stopped. */
-static bool is_saved(const checkpoint_saver *hook, int64_t step)
-{
-    return step == hook->saved_step || step == hook->stopped_step ||
-           (hook->pending && !hook->pending_abandoned && step == hook->pending_step);
-}
-
-static hs_code save_if_allowed(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
-{
-    return is_saved(hook, step) || is_refused(run, step) ? HS_OK : save_or_skip(hook, run, step, err);
-}
-
-/* The program may change the state afterwards, so that a failed save cannot be repeated at the end. */
-static hs_code save_at_stop(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
-{
-    hs_code code = save_if_allowed(hook, run, step, err);
-    hook->stopped_step = step;
-    return code;
-}
-
 /* An evaluation at the end is later than the save of a stop. */
 static hs_code rank_last_save(checkpoint_saver *hook, const hs_raw_session *session, int64_t step, hs_error *err)
 {
@@ -742,7 +647,7 @@ static hs_code rank_last_save(checkpoint_saver *hook, const hs_raw_session *sess
 
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
-    hs_code code = save_if_allowed(hook, run, step, err);
+    hs_code code = save_or_skip(hook, run, step, err);
     if (!code)
         code = rank_last_save(hook, hs_run_context_session(run), step, err);
     if (hook->metric && hook->metric_missed && !hook->metric_seen)
@@ -772,41 +677,38 @@ static hs_code follow(const checkpoint_saver *hook, hs_run_context *run, int64_t
     return code;
 }
 
-static hs_code save_in_boundary(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
-{
-    hs_boundary which = hs_run_context_boundary(run);
-    if (hook->follows) {
-        hs_code code = follow(hook, run, step, err);
-        if (code)
-            return code;
-    }
-    if (which == HS_BOUNDARY_CREATED)
-        return step != hook->saved_step && is_refused(run, step) ? HS_OK : save_after_creation(hook, run, step, err);
-    if (hook->follows)
-        return HS_OK;
-    return which == HS_BOUNDARY_RUN    ? save_if_allowed(hook, run, step, err)
-           : which == HS_BOUNDARY_STOP ? save_at_stop(hook, run, step, err)
-                                       : save_at_end(hook, run, step, err);
-}
-
 static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
+    const hs_boundary which = hs_run_context_boundary(run);
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    notice_restore(hook, session, step);
+    int64_t restores = hs_raw_session_restores(session);
+    if (restores != hook->restore_generation) { /* earlier saves are not of the state in memory */
+        hook->restore_generation = restores;
+        hook->saved_step = is_restored_from_step(hook, session, step) ? step : NOT_SAVED;
+        hook->stopped_step = NOT_SAVED;
+        hook->pending_abandoned = hook->pending != NULL;
+    }
     if (is_last_save(run) && hook->pending)
         hs_saver_wait(hook->pending);
     hs_error earlier = {0};
-    bool runs = hs_run_context_boundary(run) == HS_BOUNDARY_RUN, stops = hs_run_context_boundary(run) == HS_BOUNDARY_STOP;
     hs_code code = poll_pending(hook, run, &earlier);
-    if (code && !stops)
+    if (code && which != HS_BOUNDARY_STOP)
         return fail_save(code, &earlier, err);
-    if (runs && !hs_run_context_agree(run, hook->due))
+    if (which == HS_BOUNDARY_RUN && !hs_run_context_agree(run, hook->due))
         return HS_OK;
-    code = save_in_boundary(hook, run, step, err);
-    if (runs)
+    code = hook->follows ? follow(hook, run, step, err) : HS_OK;
+    if (!code && which == HS_BOUNDARY_CREATED) {
+        if (step == hook->saved_step || !is_refused(run, step))
+            code = save_after_creation(hook, run, step, err);
+    } else if (!code && !hook->follows) {
+        code = which == HS_BOUNDARY_END ? save_at_end(hook, run, step, err) : save_or_skip(hook, run, step, err);
+        if (which == HS_BOUNDARY_STOP) /* the program may change the state, so a failed save is not repeated at the end */
+            hook->stopped_step = step;
+    }
+    if (which == HS_BOUNDARY_RUN)
         hook->due = hook->requested = false;
     if (!code && hook->in_group && !hook->follows)
         hs_raw_session_agree(session, false); /* no more saves */
@@ -861,7 +763,8 @@ static void destroy(void *self)
     hs_env_free(env, hook->prefix);
     hs_env_free(env, hook->metric);
     hs_timer_free(hook->timing.timer);
-    free_listeners(&hook->listeners, env);
+    hs_env_free(env, hook->listeners.items);
+    hs_env_free(env, hook->listeners.ops);
     hs__hook_free(hook);
 }
 
@@ -889,13 +792,6 @@ static hs_code check(const void *given, hs_error *err)
     return HS_OK;
 }
 
-static hs_code set_timer(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
-{
-    const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
-    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
-}
-
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     checkpoint_saver *hook = self;
@@ -904,7 +800,9 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     size_t length = strlen(options->checkpoint_dir);
     while (length > 1 && options->checkpoint_dir[length - 1] == '/')
         length--;
-    hs_code code = set_timer(hook, options, err);
+    const hs__timing_options timing = {
+        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
+    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     if (code)
         return code;
     hook->base.flags = options->group ? HS_HOOK_STATE_VARIES | HS_HOOK_ALL_RANKS : 0; /* each rank has its own timer */

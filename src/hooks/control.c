@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook that obeys orders in a file: the knobs, the orders, and reading the file. */
+/* The hook that obeys orders in a file. after_run reads the file once in a second (poll_file) and executes its lines
+ * (execute_order). An order to set a knob ends in set_knob; in a group, the boundary sets the knob on all ranks. */
 #define _POSIX_C_SOURCE 200809L /* lstat, O_NOFOLLOW, getline */
 #include <hooksess/hooks/control.h>
 
@@ -36,71 +37,11 @@ typedef struct {
     double before;
 } knob_state;
 
-typedef struct {
-    knob_state *list;
-    size_t n;
-} knob_list;
-
 static bool is_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
-    size_t length = name ? strlen(name) : 0;
+    size_t length = strlen(name);
     return length > 0 && length <= LONGEST_NAME && strspn(name, letters) == length;
-}
-
-static hs_code check_knob(const hs_knob *knob, hs_error *err)
-{
-    if (!is_name(knob->name))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "'%.70s' is not a knob's name; use 1 to %d letters, digits and characters of '_-./'",
-                            knob->name ? knob->name : "", LONGEST_NAME);
-    if (!knob->value && !knob->set)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s' has neither value nor set", knob->name);
-    if (knob->kind < HS_KNOB_NUMBER || knob->kind > HS_KNOB_BOOL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s': kind is %d, not an hs_knob_kind", knob->name,
-                            (int)knob->kind);
-    if (!(knob->min <= knob->max))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s': min is %g and max is %g; min must not be above max",
-                            knob->name, knob->min, knob->max);
-    return HS_OK;
-}
-
-/* HS_INVALID_ARGUMENT: a knob is invalid, or two have the same name. */
-static hs_code check_knobs(const hs_knob *given, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && given && given[i].name; i++) {
-        code = check_knob(&given[i], err);
-        for (size_t k = 0; !code && k < i; k++)
-            if (strcmp(given[i].name, given[k].name) == 0)
-                code = hs_error_set(err, HS_INVALID_ARGUMENT, "two knobs are named '%s'", given[i].name);
-    }
-    return code;
-}
-
-static void fill_knobs(knob_list *to, const hs_knob *given)
-{
-    for (size_t i = 0; i < to->n; i++) {
-        to->list[i] = (knob_state){.knob = given[i]};
-        snprintf(to->list[i].name, sizeof to->list[i].name, "%s", given[i].name);
-        to->list[i].knob.name = to->list[i].name;
-    }
-}
-
-/* Marks all knobs as not set. */
-static void reset_knobs(knob_list *knobs)
-{
-    for (size_t i = 0; i < knobs->n; i++)
-        knobs->list[i].is_set = knobs->list[i].has_before = knobs->list[i].is_pending = false;
-}
-
-/* NULL: no knob has this name. */
-static knob_state *find_knob(const knob_list *knobs, const char *name)
-{
-    for (size_t i = 0; i < knobs->n; i++)
-        if (strcmp(knobs->list[i].name, name) == 0)
-            return &knobs->list[i];
-    return NULL;
 }
 
 /* Returns false if the value is not known: the knob has no `value`, and was not set. */
@@ -146,27 +87,23 @@ static hs_code check_value(const knob_state *knob, double value, hs_error *err)
     return HS_OK;
 }
 
-static hs_knob_value of_kind(hs_knob_kind kind, double value)
-{
-    if (kind == HS_KNOB_NUMBER)
-        return (hs_knob_value){.number = value};
-    return kind == HS_KNOB_INTEGER ? (hs_knob_value){.integer = (int64_t)value} : (hs_knob_value){.truth = value != 0};
-}
-
 /* Calls the knob's `set`, then stores the value. A value that `set` refuses is not stored. */
 static hs_code store_value(knob_state *knob, double number, hs_error *err)
 {
     void *at = knob->knob.value;
-    const hs_knob_value value = of_kind(knob->knob.kind, number);
+    const hs_knob_kind kind = knob->knob.kind;
+    const hs_knob_value value = kind == HS_KNOB_NUMBER    ? (hs_knob_value){.number = number}
+                                : kind == HS_KNOB_INTEGER ? (hs_knob_value){.integer = (int64_t)number}
+                                                          : (hs_knob_value){.truth = number != 0};
     hs_code code = knob->knob.set ? knob->knob.set(knob->knob.user, value, err) : HS_OK;
     if (code) {
         if (err && (!err->code || !err->message[0]))
             hs_error_set(err, code, "set failed with %s", hs_code_name(code));
         return code;
     }
-    if (at && knob->knob.kind == HS_KNOB_NUMBER)
+    if (at && kind == HS_KNOB_NUMBER)
         *(double *)at = value.number;
-    else if (at && knob->knob.kind == HS_KNOB_INTEGER)
+    else if (at && kind == HS_KNOB_INTEGER)
         *(int64_t *)at = value.integer;
     else if (at)
         *(bool *)at = value.truth;
@@ -205,16 +142,278 @@ static hs_code parse_value(const knob_state *knob, const char *text, double *num
     return check_value(knob, *number, err);
 }
 
-/* State of the knobs: the number of knobs that are set, and for each the length of its name, the name and the value. */
+/* The hook. */
 
-static hs_code save_knobs(const knob_list *knobs, hs_state_writer *out, hs_error *err)
+/* The message from rank 0 to the other ranks. */
+typedef struct {
+    int64_t is_set;
+    double value;
+} change;
+
+static const char SPACES[] = " \t\r";
+static const int64_t POLL_NS = 1000000000; /* between reads of the file */
+
+typedef struct {
+    hs__hook_base base;
+    knob_state *knobs;
+    change *changes; /* one for each knob */
+    size_t n_knobs;
+    char *path, *tmp, *summary_dir; /* the file is renamed to `tmp` before it is read */
+    const char *refused; /* why the file was not read in the last poll, which is logged once. NULL: it was read */
+    int64_t polled_ns;
+    bool has_polled;
+    hs_summary_writer *writer;
+    const hs_env *session_env;
+    bool in_group;
+    int32_t rank;
+} control;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
+    control *hook = self;
+    (void)err;
+    hook->session_env = hs_backend_env(backend);
+    hook->has_polled = false;
+    hook->writer = NULL;
+    hook->refused = NULL;
+    for (size_t i = 0; i < hook->n_knobs; i++)
+        hook->knobs[i].is_set = hook->knobs[i].has_before = hook->knobs[i].is_pending = false;
+    return HS_OK;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    control *hook = self;
+    (void)coordinator;
+    hook->rank = hs__session_rank(session);
+    hook->in_group = hs_raw_session_group(session) != NULL;
+    if (hook->rank)
+        return HS_OK;
+    return hs_raw_session_event_writer(session, hook->summary_dir, NULL, &hook->writer, err);
+}
+
+/* NULL: no knob has this name. */
+static knob_state *find_knob(const control *hook, const char *name)
+{
+    for (size_t i = 0; i < hook->n_knobs; i++)
+        if (strcmp(hook->knobs[i].name, name) == 0)
+            return &hook->knobs[i];
+    return NULL;
+}
+
+/* Orders. */
+
+static void refuse_order(const control *hook, const char *order, const char *why)
+{
+    hs_log(hook->session_env, HS_LOG_WARNING, "%s: '%.60s%s' ignored: %s", hook->path, order,
+           strlen(order) > 60 ? "..." : "", why);
+}
+
+/* Returns false if the knob's `set` refuses the value. */
+static bool set_knob(control *hook, hs_run_context *run, knob_state *knob, double value, const char *order)
+{
+    char before[32], now[32], tag[LONGEST_NAME + 16];
+    hs_error error = {0};
+    int64_t step = hs_run_context_global_step(run, NULL);
+    format_knob(knob, before, sizeof before);
+    if (set_value(knob, value, &error)) {
+        refuse_order(hook, order, error.message);
+        return false;
+    }
+    format_knob(knob, now, sizeof now);
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: '%s' set from %s to %s by %s", (long long)step, knob->name, before,
+           now, hook->path);
+    snprintf(tag, sizeof tag, "control/%s", knob->name);
+    if (hook->writer && hs_summary_writer_scalar(hook->writer, tag, knob->now, step < 0 ? 0 : step, &error))
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: cannot write %s to the event file: %s", (long long)step, tag,
+               error.message);
+    return true;
+}
+
+/* Executes NAME=VALUE. Spaces around both are allowed. */
+static void execute_set(control *hook, hs_run_context *run, const char *assignment, const char *order)
+{
+    char name[LONGEST_NAME + 1];
+    double value = 0;
+    hs_error error = {0};
+    const char *equals = strchr(assignment, '=');
+    size_t length = strcspn(assignment, " \t\r=");
+    if (!equals || strspn(assignment + length, SPACES) != (size_t)(equals - assignment) - length) {
+        refuse_order(hook, order, "expected 'set NAME=VALUE'");
+        return;
+    }
+    knob_state *knob = NULL;
+    if (length <= LONGEST_NAME) {
+        memcpy(name, assignment, length);
+        name[length] = '\0';
+        knob = find_knob(hook, name);
+    }
+    if (!knob) {
+        refuse_order(hook, order, "no knob has this name");
+    } else if (parse_value(knob, equals + 1, &value, &error)) {
+        refuse_order(hook, order, error.message);
+    } else if (hook->in_group) { /* the boundary sets the knob on all ranks */
+        knob->is_pending = true;
+        knob->pending = value;
+        hs_run_context_request_boundary(run);
+    } else {
+        set_knob(hook, run, knob, value, order);
+    }
+}
+
+static bool is_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    return strncmp(text, word, length) == 0 && text[length + strspn(text + length, SPACES)] == '\0';
+}
+
+static void execute_order(control *hook, hs_run_context *run, const char *text)
+{
+    const char *order = text + strspn(text, SPACES);
+    if (is_word(order, "save")) {
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saving, requested by %s",
+               (long long)hs_run_context_global_step(run, NULL), hook->path);
+        hs_run_context_request_save(run);
+    } else if (is_word(order, "stop")) {
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping, requested by %s",
+               (long long)hs_run_context_global_step(run, NULL), hook->path);
+        hs_run_context_interrupt(run);
+    } else if (strncmp(order, "set", 3) == 0 && (order[3] == ' ' || order[3] == '\t')) {
+        execute_set(hook, run, order + 3 + strspn(order + 3, SPACES), order);
+    } else if (*order) {
+        refuse_order(hook, order, "expected 'save', 'stop' or 'set NAME=VALUE'");
+    }
+}
+
+/* The file. It is read with the operating system's functions, never blocks, and may appear at any time. Problems are
+ * logged, not returned. */
+
+enum { MOST_BYTES = 64 << 10, LONGEST_LINE = 1000 };
+
+/* Returns the reason why the file must not be read. NULL: it may be read. */
+static const char *reason_to_refuse(const struct stat *found)
+{
+    return S_ISLNK(found->st_mode)                ? "it is a symbolic link"
+           : !S_ISREG(found->st_mode)             ? "it is not a regular file"
+           : found->st_uid != geteuid()           ? "it belongs to another user"
+           : found->st_mode & (S_IWGRP | S_IWOTH) ? "other users may write to it (run chmod go-w)"
+           : found->st_size > MOST_BYTES          ? "it is larger than 64 KiB"
+                                                  : NULL;
+}
+
+/* NULL: it cannot be opened, or another file has replaced the one that was checked. */
+static FILE *open_file(const char *path)
+{
+    struct stat found;
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (descriptor < 0)
+        return NULL;
+    FILE *file = fstat(descriptor, &found) == 0 && !reason_to_refuse(&found) ? fdopen(descriptor, "r") : NULL;
+    if (!file)
+        close(descriptor);
+    return file;
+}
+
+static void read_lines(control *hook, hs_run_context *run, FILE *file)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    for (ssize_t n; (n = getline(&line, &capacity, file)) > 0;) {
+        if (line[n - 1] != '\n') { /* it may be incomplete */
+            refuse_order(hook, line, "the line does not end with a newline");
+            continue;
+        }
+        line[n - 1] = '\0';
+        if (n > LONGEST_LINE + 1)
+            refuse_order(hook, line, "the line is too long");
+        else if (strlen(line) + 1 < (size_t)n)
+            refuse_order(hook, line, "the line contains a zero byte");
+        else
+            execute_order(hook, run, line);
+    }
+    if (ferror(file))
+        hs_log(hook->session_env, HS_LOG_WARNING, "%s: the last lines cannot be read", hook->path);
+    free(line);
+}
+
+/* Renames the file before it reads it, so that orders in a file that replaces it are not lost. */
+static void poll_file(control *hook, hs_run_context *run)
+{
+    char path_buffer[PATH_MAX], tmp_buffer[PATH_MAX];
+    const char *path = hs__redirected(hook->path, path_buffer), *tmp = hs__redirected(hook->tmp, tmp_buffer);
+    struct stat found;
+    FILE *file = NULL;
+    const char *why = NULL;
+    hs_error error = {0};
+    if (lstat(path, &found) == 0 &&
+        !(S_ISREG(found.st_mode) && !found.st_size)) { /* empty: the writer has just created it */
+        if (!(why = reason_to_refuse(&found)) && rename(path, tmp) != 0)
+            hs_error_set_errno(&error, errno, "%s", why = "it cannot be renamed");
+        if (!why) {
+            if (!(file = open_file(tmp)))
+                why = "it cannot be opened, or another file has replaced it";
+            unlink(tmp);
+        }
+    }
+    if (why && why != hook->refused)
+        hs_log(hook->session_env, HS_LOG_WARNING, "%s is not read: %s", hook->path, error.code ? error.message : why);
+    hook->refused = why;
+    if (file) {
+        read_lines(hook, run, file);
+        fclose(file);
+    }
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    control *hook = self;
+    int64_t now_ns = hs_run_context_now(run);
+    (void)values, (void)err;
+    if (hook->rank || (hook->has_polled && now_ns - hook->polled_ns < POLL_NS))
+        return HS_OK;
+    hook->has_polled = true;
+    hook->polled_ns = now_ns;
+    poll_file(hook, run);
+    return HS_OK;
+}
+
+/* In a group: sets the knobs for which rank 0 has read orders, first on rank 0, then on the other ranks. */
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    control *hook = self;
+    bool sent, any = false;
+    if (!hook->in_group || hs_run_context_boundary(run) != HS_BOUNDARY_RUN || !hs_run_context_agree(run, false))
+        return HS_OK;
+    for (size_t i = 0; i < hook->n_knobs && !hook->rank; i++) {
+        knob_state *knob = &hook->knobs[i];
+        char order[LONGEST_NAME + 48];
+        hs__snprintf(order, sizeof order, "set %s=%.16g", knob->name, knob->pending);
+        bool is_set = knob->is_pending && set_knob(hook, run, knob, knob->pending, order);
+        hook->changes[i] = (change){is_set, knob->pending};
+        knob->is_pending = false;
+        any |= is_set;
+    }
+    hs_code code = hs__send_from_chief(hs_run_context_session(run), any, hook->changes,
+                                       hook->n_knobs * sizeof *hook->changes, &sent, err);
+    for (size_t i = 0; i < hook->n_knobs && !code && sent && hook->rank; i++) {
+        if (hook->changes[i].is_set && (code = set_value(&hook->knobs[i], hook->changes[i].value, err)))
+            hs_error_prefix(err, "knob '%s' is set to %.16g on rank 0, but not on this rank", hook->knobs[i].name,
+                            hook->changes[i].value);
+    }
+    return code;
+}
+
+/* State: the number of knobs that are set, and for each the length of its name, the name and the value. */
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    const control *hook = self;
     uint64_t n = 0;
-    for (size_t i = 0; i < knobs->n; i++)
-        n += knobs->list[i].is_set;
+    for (size_t i = 0; i < hook->n_knobs; i++)
+        n += hook->knobs[i].is_set;
     hs_code code = hs_state_writer_write(out, &n, sizeof n, err);
-    for (size_t i = 0; !code && i < knobs->n; i++) {
-        const knob_state *knob = &knobs->list[i];
+    for (size_t i = 0; !code && i < hook->n_knobs; i++) {
+        const knob_state *knob = &hook->knobs[i];
         uint64_t length = strlen(knob->name);
         double value = knob->now;
         if (!knob->is_set)
@@ -277,20 +476,22 @@ static void undo_knob(knob_state *knob, const hs_env *env)
     hs_log(env, HS_LOG_WARNING, "control: '%s' reset from %s to %s", knob->name, before, now);
 }
 
-static hs_code load_knobs(knob_list *knobs, const hs_env *env, hs_state_reader *in, hs_error *err)
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
+    control *hook = self;
+    const hs_env *env = hook->session_env;
     uint64_t n;
     hs_code code = hs_state_reader_read(in, &n, sizeof n, err);
     if (code)
         return code;
-    for (size_t i = 0; i < knobs->n; i++)
-        knobs->list[i].is_restored = false;
+    for (size_t i = 0; i < hook->n_knobs; i++)
+        hook->knobs[i].is_restored = false;
     for (; n; n--) {
         char name[LONGEST_NAME + 1];
         double value;
         if ((code = read_knob(in, name, &value, err)))
             return code;
-        knob_state *knob = find_knob(knobs, name);
+        knob_state *knob = find_knob(hook, name);
         if (!knob) {
             hs_log(env, HS_LOG_INFO, "control: the checkpoint has %s=%.16g, which is not a knob of this program; ignored",
                    name, value);
@@ -299,319 +500,16 @@ static hs_code load_knobs(knob_list *knobs, const hs_env *env, hs_state_reader *
         restore_knob(knob, value, env);
         knob->is_restored = true;
     }
-    for (size_t i = 0; i < knobs->n; i++)
-        if (knobs->list[i].is_set && !knobs->list[i].is_restored)
-            undo_knob(&knobs->list[i], env);
+    for (size_t i = 0; i < hook->n_knobs; i++)
+        if (hook->knobs[i].is_set && !hook->knobs[i].is_restored)
+            undo_knob(&hook->knobs[i], env);
     return HS_OK;
-}
-
-/* The hook. */
-
-/* The message from rank 0 to the other ranks. */
-typedef struct {
-    int64_t is_set;
-    double value;
-} change;
-
-static const char SPACES[] = " \t\r";
-static const int64_t POLL_NS = 1000000000; /* between reads of the file */
-
-typedef struct {
-    hs__hook_base base;
-    knob_list knobs;
-    char *path, *tmp, *summary_dir; /* the file is renamed to `tmp` before it is read */
-    const char *refused; /* why the file was not read in the last poll, which is logged once. NULL: it was read */
-    int64_t polled_ns;
-    bool has_polled;
-    hs_summary_writer *writer;
-    const hs_env *session_env;
-    hs_run_context *run; /* valid while orders are read or executed */
-    bool in_group;
-    int32_t rank;
-    change *changes; /* one for each knob */
-} control;
-
-static hs_code begin(void *self, hs_backend backend, hs_error *err)
-{
-    control *hook = self;
-    (void)err;
-    hook->session_env = hs_backend_env(backend);
-    hook->has_polled = false;
-    hook->writer = NULL;
-    hook->refused = NULL;
-    reset_knobs(&hook->knobs);
-    return HS_OK;
-}
-
-static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
-{
-    control *hook = self;
-    (void)coordinator;
-    hook->rank = hs__session_rank(session);
-    hook->in_group = hs_raw_session_group(session) != NULL;
-    if (hook->rank)
-        return HS_OK;
-    return hs_raw_session_event_writer(session, hook->summary_dir, NULL, &hook->writer, err);
-}
-
-/* Orders. */
-
-static int64_t step_of(hs_run_context *run)
-{
-    return hs_run_context_global_step(run, NULL);
-}
-
-static void refuse_order(const control *hook, const char *order, const char *why)
-{
-    hs_log(hook->session_env, HS_LOG_WARNING, "%s: '%.60s%s' ignored: %s", hook->path, order,
-           strlen(order) > 60 ? "..." : "", why);
-}
-
-static void add_event(const control *hook, const knob_state *knob, int64_t step)
-{
-    char tag[LONGEST_NAME + 16];
-    hs_error error = {0};
-    if (!hook->writer)
-        return;
-    snprintf(tag, sizeof tag, "control/%s", knob->name);
-    if (hs_summary_writer_scalar(hook->writer, tag, knob->now, step < 0 ? 0 : step, &error))
-        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: cannot write %s to the event file: %s", (long long)step, tag,
-               error.message);
-}
-
-/* Returns false if the knob's `set` refuses the value. */
-static bool set_knob(control *hook, knob_state *knob, double value, const char *order)
-{
-    char before[32], now[32];
-    hs_error error = {0};
-    int64_t step = step_of(hook->run);
-    format_knob(knob, before, sizeof before);
-    if (set_value(knob, value, &error)) {
-        refuse_order(hook, order, error.message);
-        return false;
-    }
-    format_knob(knob, now, sizeof now);
-    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: '%s' set from %s to %s by %s", (long long)step, knob->name, before,
-           now, hook->path);
-    add_event(hook, knob, step);
-    return true;
-}
-
-/* In a group the boundary sets the knob on all ranks. */
-static void order_value(control *hook, knob_state *knob, const char *text, const char *order)
-{
-    double value = 0;
-    hs_error error = {0};
-    if (parse_value(knob, text, &value, &error)) {
-        refuse_order(hook, order, error.message);
-    } else if (hook->in_group) {
-        knob->is_pending = true;
-        knob->pending = value;
-        hs_run_context_request_boundary(hook->run);
-    } else {
-        set_knob(hook, knob, value, order);
-    }
-}
-
-/* Parses NAME=VALUE. Spaces around both are allowed. */
-static void parse_set(control *hook, const char *assignment, const char *order)
-{
-    char name[LONGEST_NAME + 1];
-    const char *equals = strchr(assignment, '=');
-    size_t length = strcspn(assignment, " \t\r=");
-    if (!equals || strspn(assignment + length, SPACES) != (size_t)(equals - assignment) - length) {
-        refuse_order(hook, order, "expected 'set NAME=VALUE'");
-        return;
-    }
-    knob_state *knob = NULL;
-    if (length <= LONGEST_NAME) {
-        memcpy(name, assignment, length);
-        name[length] = '\0';
-        knob = find_knob(&hook->knobs, name);
-    }
-    if (knob)
-        order_value(hook, knob, equals + 1, order);
-    else
-        refuse_order(hook, order, "no knob has this name");
-}
-
-static bool is_word(const char *text, const char *word)
-{
-    size_t length = strlen(word);
-    return strncmp(text, word, length) == 0 && text[length + strspn(text + length, SPACES)] == '\0';
-}
-
-static void execute_order(control *hook, const char *text)
-{
-    const char *order = text + strspn(text, SPACES);
-    if (is_word(order, "save")) {
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saving, requested by %s", (long long)step_of(hook->run),
-               hook->path);
-        hs_run_context_request_save(hook->run);
-    } else if (is_word(order, "stop")) {
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping, requested by %s", (long long)step_of(hook->run),
-               hook->path);
-        hs_run_context_interrupt(hook->run);
-    } else if (strncmp(order, "set", 3) == 0 && (order[3] == ' ' || order[3] == '\t')) {
-        parse_set(hook, order + 3 + strspn(order + 3, SPACES), order);
-    } else if (*order) {
-        refuse_order(hook, order, "expected 'save', 'stop' or 'set NAME=VALUE'");
-    }
-}
-
-/* The file. It is read with the operating system's functions, never blocks, and may appear at any time. Problems are
- * logged, not returned. */
-
-enum { MOST_BYTES = 64 << 10, LONGEST_LINE = 1000 };
-
-/* Returns the reason why the file must not be read. NULL: it may be read. */
-static const char *reason_to_refuse(const struct stat *found)
-{
-    return S_ISLNK(found->st_mode)                ? "it is a symbolic link"
-           : !S_ISREG(found->st_mode)             ? "it is not a regular file"
-           : found->st_uid != geteuid()           ? "it belongs to another user"
-           : found->st_mode & (S_IWGRP | S_IWOTH) ? "other users may write to it (run chmod go-w)"
-           : found->st_size > MOST_BYTES          ? "it is larger than 64 KiB"
-                                                  : NULL;
-}
-
-/* NULL: it cannot be opened, or another file has replaced the one that was checked. */
-static FILE *open_file(const char *path)
-{
-    struct stat found;
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    if (descriptor < 0)
-        return NULL;
-    FILE *file = fstat(descriptor, &found) == 0 && !reason_to_refuse(&found) ? fdopen(descriptor, "r") : NULL;
-    if (!file)
-        close(descriptor);
-    return file;
-}
-
-static void read_lines(control *hook, FILE *file)
-{
-    char *line = NULL;
-    size_t capacity = 0;
-    for (ssize_t n; (n = getline(&line, &capacity, file)) > 0;) {
-        if (line[n - 1] != '\n') { /* it may be incomplete */
-            refuse_order(hook, line, "the line does not end with a newline");
-            continue;
-        }
-        line[n - 1] = '\0';
-        if (n > LONGEST_LINE + 1)
-            refuse_order(hook, line, "the line is too long");
-        else if (strlen(line) + 1 < (size_t)n)
-            refuse_order(hook, line, "the line contains a zero byte");
-        else
-            execute_order(hook, line);
-    }
-    if (ferror(file))
-        hs_log(hook->session_env, HS_LOG_WARNING, "%s: the last lines cannot be read", hook->path);
-    free(line);
-}
-
-/* Renames the file before it reads it, so that orders in a file that replaces it are not lost. */
-static void poll_file(control *hook)
-{
-    char path_buffer[PATH_MAX], tmp_buffer[PATH_MAX];
-    const char *path = hs__redirected(hook->path, path_buffer), *tmp = hs__redirected(hook->tmp, tmp_buffer);
-    struct stat found;
-    FILE *file = NULL;
-    const char *why = NULL;
-    hs_error error = {0};
-    if (lstat(path, &found) == 0 &&
-        !(S_ISREG(found.st_mode) && !found.st_size)) { /* empty: the writer has just created it */
-        if (!(why = reason_to_refuse(&found)) && rename(path, tmp) != 0)
-            hs_error_set_errno(&error, errno, "%s", why = "it cannot be renamed");
-        if (!why) {
-            if (!(file = open_file(tmp)))
-                why = "it cannot be opened, or another file has replaced it";
-            unlink(tmp);
-        }
-    }
-    if (why && why != hook->refused)
-        hs_log(hook->session_env, HS_LOG_WARNING, "%s is not read: %s", hook->path, error.code ? error.message : why);
-    hook->refused = why;
-    if (file) {
-        read_lines(hook, file);
-        fclose(file);
-    }
-}
-
-static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
-{
-    control *hook = self;
-    int64_t now_ns = hs_run_context_now(run);
-    (void)values, (void)err;
-    if (hook->rank || (hook->has_polled && now_ns - hook->polled_ns < POLL_NS))
-        return HS_OK;
-    hook->has_polled = true;
-    hook->polled_ns = now_ns;
-    hook->run = run;
-    poll_file(hook);
-    hook->run = NULL;
-    return HS_OK;
-}
-
-/* Called on rank 0: sets the knobs for which orders were read, and fills the changes for the other ranks. Returns true if
- * there is a change. */
-static bool set_pending(control *hook)
-{
-    bool any = false;
-    for (size_t i = 0; i < hook->knobs.n; i++) {
-        knob_state *knob = &hook->knobs.list[i];
-        char order[LONGEST_NAME + 48];
-        hs__snprintf(order, sizeof order, "set %s=%.16g", knob->name, knob->pending);
-        bool is_set = knob->is_pending && set_knob(hook, knob, knob->pending, order);
-        hook->changes[i] = (change){is_set, knob->pending};
-        knob->is_pending = false;
-        any |= is_set;
-    }
-    return any;
-}
-
-static hs_code follow(control *hook, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < hook->knobs.n; i++) {
-        if (!hook->changes[i].is_set || !(code = set_value(&hook->knobs.list[i], hook->changes[i].value, err)))
-            continue;
-        hs_error_prefix(err, "knob '%s' is set to %.16g on rank 0, but not on this rank", hook->knobs.list[i].name,
-                        hook->changes[i].value);
-    }
-    return code;
-}
-
-static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
-{
-    control *hook = self;
-    bool sent, any = false;
-    if (!hook->in_group || hs_run_context_boundary(run) != HS_BOUNDARY_RUN || !hs_run_context_agree(run, false))
-        return HS_OK;
-    hook->run = run;
-    if (!hook->rank)
-        any = set_pending(hook);
-    hook->run = NULL;
-    hs_code code = hs__send_from_chief(hs_run_context_session(run), any, hook->changes,
-                                       hook->knobs.n * sizeof *hook->changes, &sent, err);
-    return code || !sent || !hook->rank ? code : follow(hook, err);
-}
-
-static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
-{
-    return save_knobs(&((const control *)self)->knobs, out, err);
-}
-
-static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
-{
-    control *hook = self;
-    return load_knobs(&hook->knobs, hook->session_env, in, err);
 }
 
 static void destroy(void *self)
 {
     control *hook = self;
-    hs_env_free(&hook->base.env, hook->knobs.list);
+    hs_env_free(&hook->base.env, hook->knobs);
     hs_env_free(&hook->base.env, hook->changes);
     hs_env_free(&hook->base.env, hook->summary_dir);
     hs_env_free(&hook->base.env, hook->tmp);
@@ -628,19 +526,23 @@ static hs_code check(const void *given, hs_error *err)
     const hs_control_options *options = given;
     if (!options->path || !*options->path)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "path is missing; name the file that orders are written to");
-    return check_knobs(options->knobs, err);
-}
-
-static hs_code copy_knobs(control *hook, const hs_control_options *options, hs_error *err)
-{
-    size_t n = 0;
-    while (options->knobs && options->knobs[n].name)
-        n++;
-    if (n && (!(hook->knobs.list = hs_env_alloc(&hook->base.env, n * sizeof *hook->knobs.list)) ||
-              !(hook->changes = hs_env_alloc(&hook->base.env, n * sizeof *hook->changes))))
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu knobs", n);
-    hook->knobs.n = n;
-    fill_knobs(&hook->knobs, options->knobs);
+    for (const hs_knob *knob = options->knobs; knob && knob->name; knob++) {
+        if (!is_name(knob->name))
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "'%.70s' is not a knob's name; use 1 to %d letters, digits and characters of '_-./'",
+                                knob->name, LONGEST_NAME);
+        if (!knob->value && !knob->set)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s' has neither value nor set", knob->name);
+        if (knob->kind < HS_KNOB_NUMBER || knob->kind > HS_KNOB_BOOL)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s': kind is %d, not an hs_knob_kind", knob->name,
+                                (int)knob->kind);
+        if (!(knob->min <= knob->max))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "knob '%s': min is %g and max is %g; min must not be above max",
+                                knob->name, knob->min, knob->max);
+        for (const hs_knob *other = options->knobs; other < knob; other++)
+            if (strcmp(knob->name, other->name) == 0)
+                return hs_error_set(err, HS_INVALID_ARGUMENT, "two knobs are named '%s'", knob->name);
+    }
     return HS_OK;
 }
 
@@ -658,7 +560,21 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
     memcpy(hook->tmp, options->path, length);
     memcpy(hook->tmp + length, ending, sizeof ending);
-    return copy_knobs(hook, options, err);
+
+    size_t n = 0;
+    while (options->knobs && options->knobs[n].name)
+        n++;
+    if (n && (!(hook->knobs = hs_env_alloc(&hook->base.env, n * sizeof *hook->knobs)) ||
+              !(hook->changes = hs_env_alloc(&hook->base.env, n * sizeof *hook->changes))))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu knobs", n);
+    hook->n_knobs = n;
+    for (size_t i = 0; i < n; i++) {
+        knob_state *knob = &hook->knobs[i];
+        *knob = (knob_state){.knob = options->knobs[i]};
+        snprintf(knob->name, sizeof knob->name, "%s", options->knobs[i].name);
+        knob->knob.name = knob->name;
+    }
+    return HS_OK;
 }
 
 hs_hook hs_control_hook(const hs_control_options *given)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* after_run reads a value, or, if all ranks must see it, the boundary does (get_new_value). record_value compares it with
+ * the best one, whose state the boundary copies. stop_if_exhausted ends the training, and end restores the copy. */
 #include <hooksess/hooks/early_stopping.h>
 
 #include <hooksess/checkpoint.h>
@@ -89,14 +91,6 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return HS_OK;
 }
 
-static bool is_better(const early_stopping *hook, double value)
-{
-    const record *known = &hook->known;
-    if (isnan(value) || known->best_step == NO_STEP)
-        return !isnan(value);
-    return hook->larger_is_better ? value > known->best + hook->min_delta : value < known->best - hook->min_delta;
-}
-
 /* Records the value of a step. Returns true if it is the best value up to now. */
 static bool record_value(early_stopping *hook, double value, int64_t step)
 {
@@ -104,7 +98,10 @@ static bool record_value(early_stopping *hook, double value, int64_t step)
     known->seen_step = step;
     if (step < hook->start_step)
         return false;
-    if (!is_better(hook, value)) {
+    bool better = known->best_step == NO_STEP ? !isnan(value)
+                  : hook->larger_is_better    ? value > known->best + hook->min_delta
+                                              : value < known->best - hook->min_delta;
+    if (!better) {
         known->bad++;
         return false;
     }
@@ -184,26 +181,6 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return HS_OK;
 }
 
-/* Copies the state, if the best value is of this very step. */
-static hs_code copy_best_state(early_stopping *hook, hs_raw_session *session, int64_t step, hs_error *err)
-{
-    hook->copy_pending = false;
-    if (step != hook->known.best_step)
-        return HS_OK;
-    hs_code code = hs_raw_session_copy_state(session, &hook->copy, err);
-    hook->has_copy = !code;
-    return code;
-}
-
-/* A run that begins with the checkpoint of the best step has the best state. */
-static hs_code copy_restored_state(early_stopping *hook, hs_run_context *run, hs_error *err)
-{
-    if (!keeps_copies(hook) || hook->has_copy || hook->known.best_step == NO_STEP)
-        return HS_OK;
-    int64_t step = hs_run_context_global_step(run, err);
-    return step < 0 ? err->code : copy_best_state(hook, hs_run_context_session(run), step, err);
-}
-
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     early_stopping *hook = self;
@@ -211,20 +188,30 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     double value;
     int64_t step;
     bool found;
-    if (hs_run_context_boundary(run) == HS_BOUNDARY_CREATED)
-        return copy_restored_state(hook, run, err);
-    if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+    if (hs_run_context_boundary(run) == HS_BOUNDARY_CREATED) {
+        /* a run that begins with the checkpoint of the best step has the best state */
+        hook->copy_pending = keeps_copies(hook) && !hook->has_copy && hook->known.best_step != NO_STEP;
+    } else if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN) {
+        hs_code code = get_new_value(hook, session, &value, &step, &found, err);
+        if (code)
+            return code;
+        if (found)
+            hook->copy_pending = record_value(hook, value, step) && keeps_copies(hook);
+        stop_if_exhausted(hook, run);
+    } else {
         return HS_OK;
-    hs_code code = get_new_value(hook, session, &value, &step, &found, err);
-    if (code)
-        return code;
-    if (found)
-        hook->copy_pending = record_value(hook, value, step) && keeps_copies(hook);
-    stop_if_exhausted(hook, run);
+    }
     if (!hook->copy_pending)
         return HS_OK;
     int64_t now = hs_run_context_global_step(run, err);
-    return now < 0 ? err->code : copy_best_state(hook, session, now, err);
+    if (now < 0)
+        return err->code;
+    hook->copy_pending = false;
+    if (now != hook->known.best_step)
+        return HS_OK;
+    hs_code code = hs_raw_session_copy_state(session, &hook->copy, err);
+    hook->has_copy = !code;
+    return code;
 }
 
 /* If the run was resumed, the checkpoint of the best step may be in the same directory. */
@@ -242,25 +229,10 @@ static void log_lost_state(const early_stopping *hook, const hs_raw_session *ses
            (long long)step, (long long)hook->known.best_step, name_of(hook), hook->known.best, where);
 }
 
-/* The copy also restores this hook's state. gave_up is kept, so that a resumed run knows that the hook has stopped the
- * training. */
-static hs_code restore(early_stopping *hook, hs_raw_session *session, hs_error *err)
-{
-    int64_t gave_up = hook->known.gave_up;
-    hs_code code = hs_raw_session_restore_copy(session, hook->copy, err);
-    if (code)
-        return code;
-    hook->known.gave_up = gave_up;
-    const record *known = &hook->known;
-    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: restored the best state (%s = %.6g)", (long long)known->best_step,
-           name_of(hook), known->best);
-    /* also of a tensor: its value is not restored */
-    return hs_raw_session_set_metric(session, name_of(hook), known->best, known->best_step, err);
-}
-
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     early_stopping *hook = self;
+    record *known = &hook->known;
     double value;
     int64_t step_of_value;
     bool found;
@@ -269,16 +241,26 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         return code;
     if (found) /* from an evaluation at the end, for example */
         record_value(hook, value, step_of_value);
-    bool restores = hook->restore_at_any_end || (hook->restore_best && hook->known.gave_up);
-    if (!restores || hook->known.best_step == NO_STEP)
+    bool restores = hook->restore_at_any_end || (hook->restore_best && known->gave_up);
+    if (!restores || known->best_step == NO_STEP)
         return HS_OK;
     int64_t step = hs_raw_session_global_step(session, err);
-    if (step < 0 || step == hook->known.best_step)
+    if (step < 0 || step == known->best_step)
         return err->code;
-    if (hook->has_copy)
-        return restore(hook, session, err);
-    log_lost_state(hook, session, step);
-    return HS_OK;
+    if (!hook->has_copy) {
+        log_lost_state(hook, session, step);
+        return HS_OK;
+    }
+    /* The copy also restores this hook's state. gave_up is kept, so that a resumed run knows that the hook has stopped the
+     * training. */
+    int64_t gave_up = known->gave_up;
+    if ((code = hs_raw_session_restore_copy(session, hook->copy, err)))
+        return code;
+    known->gave_up = gave_up;
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: restored the best state (%s = %.6g)", (long long)known->best_step,
+           name_of(hook), known->best);
+    /* also of a tensor: its value is not restored */
+    return hs_raw_session_set_metric(session, name_of(hook), known->best, known->best_step, err);
 }
 
 static void close_hook(void *self, const hs_outcome *outcome)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* after_run decides on rank 0 that an evaluation is due. The boundary, or end, calls evaluate, which puts the averages in
+ * place of the variables if the options name them, and calls run_all or the program's function. */
 #include <hooksess/hooks/evaluation.h>
 
 #include <hooksess/hooks/moving_average.h>
@@ -99,31 +101,6 @@ static hs_code run_batches(pass *p, hs_error *err)
     return hs__check_ranks(p->session, err);
 }
 
-static hs_code fetch(const pass *p, hs_error *err)
-{
-    const evaluation *hook = p->hook;
-    const hs_run_values *values;
-    hs_code code = run_part(p, HS_RUN_ARGS(.names = hook->metrics), &values, "the run of metrics", err);
-    size_t n = 0;
-    bool sent;
-    for (; !code && hook->metrics[n]; n++)
-        hook->values[n] = hs_run_values_number(values, n);
-    return code ? code : hs__send_from_chief(p->session, true, hook->values, n * sizeof *hook->values, &sent, err);
-}
-
-static hs_code publish(const pass *p, hs_error *err)
-{
-    const evaluation *hook = p->hook;
-    const char *tag = hook->tags;
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && hook->metrics[i]; i++, tag += strlen(tag) + 1) {
-        code = hs_raw_session_set_metric(p->session, tag, hook->values[i], p->step, err);
-        if (!code && hook->writer)
-            code = hs_summary_writer_scalar(hook->writer, tag, hook->values[i], p->step, err);
-    }
-    return code;
-}
-
 static void log_metrics(const pass *p)
 {
     const evaluation *hook = p->hook;
@@ -136,9 +113,11 @@ static void log_metrics(const pass *p)
            hs__secs_text(secs, (double)(hs_env_monotonic_ns(hook->session_env) - p->begin_ns) / 1e9));
 }
 
+/* Resets the metrics, runs the batches, and publishes the metrics of rank 0. */
 static hs_code run_all(pass *p, hs_error *err)
 {
     const evaluation *hook = p->hook;
+    const hs_run_values *values;
     hs_code code = HS_OK;
     if (is_abandoned(p))
         return HS_OK;
@@ -150,36 +129,22 @@ static hs_code run_all(pass *p, hs_error *err)
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s: no batch to evaluate", (long long)p->step, hook->name);
         return HS_OK;
     }
-    if ((code = fetch(p, err)) || (code = hs__check_ranks(p->session, err)) || (code = publish(p, err)))
+    code = run_part(p, HS_RUN_ARGS(.names = hook->metrics), &values, "the run of metrics", err);
+    size_t n = 0;
+    bool sent;
+    for (; !code && hook->metrics[n]; n++)
+        hook->values[n] = hs_run_values_number(values, n);
+    if (code || (code = hs__send_from_chief(p->session, true, hook->values, n * sizeof *hook->values, &sent, err)) ||
+        (code = hs__check_ranks(p->session, err)))
         return code;
+    const char *tag = hook->tags;
+    for (size_t i = 0; i < n; i++, tag += strlen(tag) + 1)
+        if ((code = hs_raw_session_set_metric(p->session, tag, hook->values[i], p->step, err)) ||
+            (hook->writer && (code = hs_summary_writer_scalar(hook->writer, tag, hook->values[i], p->step, err))))
+            return code;
     if (!hs__session_rank(p->session))
         log_metrics(p);
     return HS_OK;
-}
-
-static hs_code call_evaluate(const pass *p, hs_error *err)
-{
-    hs_code code = p->hook->evaluate(p->hook->user, p->session, p->step, err);
-    if (code != HS_OUT_OF_RANGE)
-        return code;
-    hs_error_clear(err);
-    return HS_OK;
-}
-
-/* Evaluates with the averages in place of the variables, if the hook has a moving average. */
-static hs_code evaluate_averages(pass *p, hs_error *err)
-{
-    const evaluation *hook = p->hook;
-    hs_error late = {0};
-    bool averages = hook->averages.ops != NULL;
-    hs_code code = averages ? hs_moving_average_swap(hook->averages, true, err) : HS_OK;
-    if (averages && !code)
-        code = hs__check_ranks(p->session, err);
-    if (!code)
-        code = hook->evaluate ? is_abandoned(p) ? HS_OK : call_evaluate(p, err) : run_all(p, err);
-    if (averages && hs_moving_average_swap(hook->averages, false, &late) && !code)
-        code = hs_error_set(err, late.code, "%s", late.message);
-    return code;
 }
 
 static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step, bool abandons, hs_error *err)
@@ -187,7 +152,22 @@ static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step,
     pass p = {.hook = hook, .session = session, .step = step, .abandons = abandons};
     p.begin_ns = hs_env_monotonic_ns(hook->session_env);
     hs_phase before = hs_raw_session_enter_phase(session, HS_PHASE_EVAL);
-    hs_code code = evaluate_averages(&p, err);
+    const bool averages = hook->averages.ops != NULL;
+    hs_error late = {0};
+    hs_code code = averages ? hs_moving_average_swap(hook->averages, true, err) : HS_OK;
+    if (averages && !code)
+        code = hs__check_ranks(session, err);
+    if (!code && !hook->evaluate) {
+        code = run_all(&p, err);
+    } else if (!code && !is_abandoned(&p)) {
+        code = hook->evaluate(hook->user, session, step, err);
+        if (code == HS_OUT_OF_RANGE) { /* the end of the evaluation's input */
+            hs_error_clear(err);
+            code = HS_OK;
+        }
+    }
+    if (averages && hs_moving_average_swap(hook->averages, false, &late) && !code)
+        code = hs_error_set(err, late.code, "%s", late.message);
     hs_raw_session_enter_phase(session, before);
     if (code) {
         hs_error_prefix(err, "'%s'", hook->name);
@@ -215,41 +195,30 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return code;
 }
 
-/* A restored schedule continues. */
-static hs_code begin_schedule(evaluation *hook, hs_run_context *run, int64_t step, hs_error *err)
-{
-    hook->due = false; /* a recovery cancels an evaluation that was due */
-    hs_timer_start(hook->timing.timer, step);
-    hs_timer_begin(hook->timing.timer, run, step);
-    if (hs__session_rank(hs_run_context_session(run)))
-        return HS_OK;
-    return hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, NULL, &hook->writer, err);
-}
-
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     evaluation *hook = self;
+    hs_raw_session *session = hs_run_context_session(run);
+    const bool follows = hs__session_rank(session) != 0;
     hs_boundary which = hs_run_context_boundary(run);
     if (which != HS_BOUNDARY_CREATED && which != HS_BOUNDARY_RUN)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    if (which == HS_BOUNDARY_CREATED)
-        return begin_schedule(hook, run, step, err);
-    hs_raw_session *session = hs_run_context_session(run);
+    if (which == HS_BOUNDARY_CREATED) {
+        hook->due = false;                        /* a recovery cancels an evaluation that was due */
+        hs_timer_start(hook->timing.timer, step); /* a restored schedule continues */
+        hs_timer_begin(hook->timing.timer, run, step);
+        return follows ? HS_OK : hs_raw_session_event_writer(session, hook->summary_dir, NULL, &hook->writer, err);
+    }
     bool due = hs_run_context_agree(run, hook->due);
     hook->due = false;
     if (!due)
         return HS_OK;
-    if (hs__session_rank(session))
+    if (follows)
         hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
     return evaluate(hook, session, step, !hs_raw_session_agree(session, hs_run_context_stop_requested(run)), err);
-}
-
-static bool is_evaluated(const evaluation *hook, const hs_raw_session *session, int64_t step)
-{
-    return hook->evaluated_step == step && hook->restore_generation == hs_raw_session_restores(session);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
@@ -258,8 +227,10 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     if (!hook->at_end && !hook->timing.last)
         return HS_OK;
     int64_t step = hs_raw_session_global_step(session, err);
-    if (step < 0 || is_evaluated(hook, session, step))
+    if (step < 0)
         return err->code;
+    if (step == hook->evaluated_step && hook->restore_generation == hs_raw_session_restores(session))
+        return HS_OK;
     return evaluate(hook, session, step, !hs_raw_session_agree(session, hs_raw_session_stop_requested(session)), err);
 }
 
@@ -294,9 +265,13 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "evaluation", .begin = begin, .after_run = after_run, .boundary = boundary, .end = end,
             .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
+    const hs_evaluation_options *options = given;
     bool metrics = options->metrics && options->metrics[0];
+    if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "none of every_n_steps, every_n_secs, trigger and at_end is given; give at least one");
     if (options->name && !*options->name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "name is empty");
     if (metrics == (options->evaluate != NULL))
@@ -308,24 +283,6 @@ static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "n_batches is %lld%s", (long long)options->n_batches,
                             options->eval_op ? "" : ", but eval_op is missing");
     return HS_OK;
-}
-
-static hs_code check(const void *given, hs_error *err)
-{
-    const hs_evaluation_options *options = given;
-    if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "none of every_n_steps, every_n_secs, trigger and at_end is given; give at least one");
-    return check_what(options, err);
-}
-
-static hs_code set_timer(evaluation *hook, const hs_evaluation_options *options, hs_error *err)
-{
-    const hs__timing_options timing = {.secs = options->every_n_secs,
-                                       .steps = options->every_n_steps,
-                                       .trigger = options->trigger,
-                                       .optional = options->at_end};
-    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
 static hs_code make_tags(evaluation *hook, hs_error *err)
@@ -346,7 +303,11 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     evaluation *hook = self;
     const hs_evaluation_options *options = given;
-    hs_code code = set_timer(hook, options, err);
+    const hs__timing_options timing = {.secs = options->every_n_secs,
+                                       .steps = options->every_n_steps,
+                                       .trigger = options->trigger,
+                                       .optional = options->at_end};
+    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     hook->base.flags = HS_HOOK_ALL_RANKS;
     if (code)
         return code;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* before_run gets the feeds of the run from the program's function. */
 #include <hooksess/hooks/feed_fn.h>
 
 #include "hooks/make.h"

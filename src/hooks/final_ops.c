@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* begin finds the ops, and end runs them and passes their values to the program's function. */
 #include <hooksess/hooks/final_ops.h>
 
 #include "hooks/lookup.h"

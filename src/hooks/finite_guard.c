@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook that watches for NaN, infinity and spikes: detection, dumps, and the choice between stop, skip and rollback. */
+/* The hook that watches for NaN, infinity and spikes. after_run inspects the fetched tensors. handle_finding dumps them and
+ * follows the policy. The boundary shares a finding with the other ranks and rolls back (finite_rollback.c). */
 #include <hooksess/hooks/finite_guard.h>
 
 #include <hooksess/graph.h>
@@ -79,23 +80,27 @@ static hs_code check_watched_variables(const watched_list *watched, hs_backend b
     return HS_OK;
 }
 
-static void append_index(finding *found, const hs_tensor *value, int64_t index)
+/* "parameter 'w', float [2,3], is not finite: first at [0,1] (element 1); 2 NaN, ... of 6, the other elements from ..." */
+static void describe_nonfinite(finding *found, const watched_list *watched, size_t index, const hs_tensor *host,
+                               const hs_nonfinite *bad)
 {
-    int64_t at[HS_MAX_RANK], rest = index;
-    for (int i = value->rank - 1; i >= 0; i--) {
-        at[i] = rest % value->dims[i];
-        rest /= value->dims[i];
-    }
-    hs__append(found->first, sizeof found->first, "[");
-    for (int i = 0; i < value->rank; i++)
-        hs__append(found->first, sizeof found->first, i ? ",%lld" : "%lld", (long long)at[i]);
-    hs__append(found->first, sizeof found->first, "] (element %lld)", (long long)index);
-}
-
-static void append_range(finding *found, const hs_tensor *host)
-{
-    double least = INFINITY, most = -INFINITY;
+    static const char *const stages[STAGES] = {"input", "activation", "loss", "gradient", "parameter", ""};
+    char shape[HS_SHAPE_TEXT_SIZE];
+    hs_shape of = hs_tensor_shape(host);
     size_t n = host->bytes / hs_dtype_size(host->dtype);
+    snprintf(found->first, sizeof found->first, "%s '%.256s', %s %s, is not finite: first at [", stages[found->first_stage],
+             watched->names[index], hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape));
+    int64_t at[HS_MAX_RANK], rest = bad->first_index;
+    for (int i = host->rank - 1; i >= 0; i--) {
+        at[i] = rest % host->dims[i];
+        rest /= host->dims[i];
+    }
+    for (int i = 0; i < host->rank; i++)
+        hs__append(found->first, sizeof found->first, i ? ",%lld" : "%lld", (long long)at[i]);
+    hs__append(found->first, sizeof found->first, "] (element %lld); %llu NaN, %llu +infinity, %llu -infinity of %zu",
+               (long long)bad->first_index, (unsigned long long)bad->nan, (unsigned long long)bad->positive_infinity,
+               (unsigned long long)bad->negative_infinity, n);
+    double least = INFINITY, most = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         double number = hs_tensor_number(host, i);
         if (!isfinite(number))
@@ -105,21 +110,6 @@ static void append_range(finding *found, const hs_tensor *host)
     }
     if (least <= most)
         hs__append(found->first, sizeof found->first, ", the other elements from %.9g to %.9g", least, most);
-}
-
-static void describe_nonfinite(finding *found, const watched_list *watched, size_t index, const hs_tensor *host,
-                               const hs_nonfinite *bad)
-{
-    static const char *const stages[STAGES] = {"input", "activation", "loss", "gradient", "parameter", ""};
-    char shape[HS_SHAPE_TEXT_SIZE];
-    hs_shape of = hs_tensor_shape(host);
-    snprintf(found->first, sizeof found->first, "%s '%.256s', %s %s, is not finite: first at ", stages[found->first_stage],
-             watched->names[index], hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape));
-    append_index(found, host, bad->first_index);
-    hs__append(found->first, sizeof found->first, "; %llu NaN, %llu +infinity, %llu -infinity of %zu",
-               (unsigned long long)bad->nan, (unsigned long long)bad->positive_infinity,
-               (unsigned long long)bad->negative_infinity, host->bytes / hs_dtype_size(host->dtype));
-    append_range(found, host);
 }
 
 /* Counts a bad tensor. Returns true if it is the first one, which the caller describes. */
@@ -191,55 +181,26 @@ typedef struct {
 
 enum { PATH = 4096, NAME = 32, MOST_DUMPS = 3 };
 
-/* The fetched tensors become variables of a temporary graph, because hs_safetensors_save saves the variables of a session.
- */
-typedef struct {
-    hs_graph *graph;
-    hs_session *session;
-    hs_checkpoint_name *names; /* names of the variables in the file; the text is in the same block */
-} temporary_graph;
-
-/* Not all tensors' names are allowed for variables, so the variables are "t0", "t1" and so on. */
-static hs_code make_names(temporary_graph *temporary, const hs_env *env, const watched_list *watched, hs_error *err)
+/* Returns the names of the fetched tensors in the file, for hs_env_free. Not all names of tensors are allowed for
+ * variables, so the variables are "t0", "t1" and so on. The text is in the same block. */
+static hs_checkpoint_name *make_names(const hs_env *env, const watched_list *watched, hs_error *err)
 {
-    size_t n = watched->ends[DUMP_ALSO], bytes = (n + 1) * sizeof *temporary->names, room = 0;
+    size_t n = watched->ends[DUMP_ALSO], room = 0;
     for (size_t i = 0; i < n; i++)
         room += strlen(watched->names[i]) + 2 * NAME;
-    if (!(temporary->names = hs_env_alloc(env, bytes + room)))
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the names of the dumped tensors");
-    char *text = (char *)(temporary->names + n + 1);
+    hs_checkpoint_name *names = hs_env_alloc(env, (n + 1) * sizeof *names + room);
+    if (!names) {
+        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the names of the dumped tensors");
+        return NULL;
+    }
+    char *text = (char *)(names + n + 1);
     for (size_t i = 0; i < n; i++) {
-        temporary->names[i].variable = text;
+        names[i].variable = text;
         text += snprintf(text, NAME, "t%zu", i) + 1;
-        temporary->names[i].name = text;
+        names[i].name = text;
         text += sprintf(text, "%s/%s", stage_name(stage_of(watched, i)), watched->names[i]) + 1;
     }
-    return HS_OK;
-}
-
-static hs_code open_graph(temporary_graph *temporary, const hs_env *env, const watched_list *watched,
-                          const hs_run_values *values, hs_error *err)
-{
-    hs_code code = make_names(temporary, env, watched, err);
-    if (code)
-        return code;
-    if (!(temporary->graph = hs_graph_new(env)))
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the dumped tensors");
-    for (size_t i = 0; i < watched->ends[DUMP_ALSO]; i++) { /* the graph keeps its first error */
-        const hs_tensor *value = hs_run_values_tensor(values, i);
-        hs_graph_add_variable(temporary->graph, HS_VARIABLE_DEF(.name = temporary->names[i].variable, .dtype = value->dtype,
-                                                                .shape = hs_tensor_shape(value), .data = value->data,
-                                                                .memory = value->memory));
-    }
-    temporary->session = hs_session_open(hs_graph_backend(temporary->graph), HS_SESSION_OPTIONS(), err);
-    return temporary->session ? HS_OK : err->code;
-}
-
-static void close_graph(temporary_graph *temporary, const hs_env *env)
-{
-    hs_session_close(temporary->session, NULL);
-    hs_graph_free(temporary->graph);
-    hs_env_free(env, temporary->names);
+    return names;
 }
 
 static bool find_path(char *path, const dump_files *dump, int64_t step, int try, const char *ending)
@@ -252,24 +213,20 @@ static bool find_path(char *path, const dump_files *dump, int64_t step, int try,
     return length > 0 && length < PATH;
 }
 
-/* True also if this cannot be determined. */
-static bool file_may_exist(const hs_env *given, const char *path)
-{
-    hs_env env;
-    return hs__env_copy(&env, given, NULL) || !hs__file_missing(&env, path);
-}
-
-/* Returns the first number for which neither file exists. -1: all are used. */
-static int find_number(const dump_files *dump, const hs_env *env, int64_t step)
+/* Returns the first number for which neither file exists. If that cannot be determined, a file exists. -1: all are used. */
+static int find_number(const dump_files *dump, const hs_env *given, int64_t step)
 {
     enum { MOST_TRIES = 1000 };
     char path[PATH];
+    hs_env env;
+    if (hs__env_copy(&env, given, NULL))
+        return -1;
     for (int try = 0; try < MOST_TRIES; try++) {
         bool used = false;
         for (int i = 0; i < 2; i++) {
             if (!find_path(path, dump, step, try, i ? ".variables" : ""))
                 return -1;
-            used |= file_may_exist(env, path);
+            used |= !hs__file_missing(&env, path);
         }
         if (!used)
             return try;
@@ -277,23 +234,32 @@ static int find_number(const dump_files *dump, const hs_env *env, int64_t step)
     return -1;
 }
 
-static hs_code save_files(const dump_files *dump, const temporary_graph *temporary, hs_raw_session *session,
-                          const finding *found, int number, hs_error *err)
+/* The fetched tensors become variables of a temporary graph, because hs_safetensors_save saves the variables of a session.
+ */
+static hs_code save_tensors(const char *path, hs_safetensors_options options, const hs_env *env,
+                            const watched_list *watched, const hs_run_values *values, hs_error *err)
 {
-    char path[PATH], step[NAME];
-    snprintf(step, sizeof step, "%lld", (long long)found->step);
-    hs_safetensors_options options =
-        HS_INIT(hs_safetensors_options, .names = temporary->names,
-                .metadata = HS_SAFETENSORS_METADATA({"step", step}, {"message", found->first}));
-    find_path(path, dump, found->step, number, "");
-    hs_code code = hs_safetensors_save(hs_session_raw(temporary->session), path, &options, err);
-    if (code)
-        return code;
-    const hs_env *env = hs__session_env(session);
-    hs_log(env, HS_LOG_INFO, "step %s: dumped the watched tensors to %s", step, path);
-    options.names = NULL;
-    find_path(path, dump, found->step, number, ".variables");
-    return hs_safetensors_save(session, path, &options, err);
+    hs_code code = HS_RESOURCE_EXHAUSTED;
+    hs_session *session = NULL;
+    hs_graph *graph = hs_graph_new(env);
+    hs_checkpoint_name *names = make_names(env, watched, err);
+    if (names && !graph)
+        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the dumped tensors");
+    for (size_t i = 0; names && graph && i < watched->ends[DUMP_ALSO]; i++) { /* the graph keeps its first error */
+        const hs_tensor *value = hs_run_values_tensor(values, i);
+        hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = names[i].variable, .dtype = value->dtype,
+                                                     .shape = hs_tensor_shape(value), .data = value->data,
+                                                     .memory = value->memory));
+    }
+    if (names && graph) {
+        options.names = names;
+        session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(), err);
+        code = session ? hs_safetensors_save(hs_session_raw(session), path, &options, err) : err->code;
+    }
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    hs_env_free(env, names);
+    return code;
 }
 
 /* Writes the watched tensors and the variables, unless MOST_DUMPS dumps were made. */
@@ -301,21 +267,27 @@ static void write_dump(dump_files *dump, const watched_list *watched, hs_raw_ses
                        const finding *found)
 {
     const hs_env *env = hs__session_env(session);
+    char path[PATH], step[NAME];
     hs_error error = {0};
-    temporary_graph temporary = {0};
     if (!dump->directory || dump->made >= MOST_DUMPS)
         return;
     dump->made++;
+    snprintf(step, sizeof step, "%lld", (long long)found->step);
+    const hs_safetensors_options options =
+        HS_INIT(hs_safetensors_options, .metadata = HS_SAFETENSORS_METADATA({"step", step}, {"message", found->first}));
     int number = find_number(dump, env, found->step);
-    hs_code code = number < 0 ? hs_error_set(&error, HS_INVALID_ARGUMENT, "all file names for this step are used in '%s'",
-                                             dump->directory)
-                              : open_graph(&temporary, env, watched, values, &error);
-    if (!code)
-        code = save_files(dump, &temporary, session, found, number, &error);
-    close_graph(&temporary, env);
-    if (code)
-        hs_log(env, HS_LOG_WARNING, "step %lld: cannot dump the watched tensors: %s", (long long)found->step,
-               error.message);
+    if (number < 0) {
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "all file names for this step are used in '%s'", dump->directory);
+    } else {
+        find_path(path, dump, found->step, number, "");
+        if (!save_tensors(path, options, env, watched, values, &error)) {
+            hs_log(env, HS_LOG_INFO, "step %s: dumped the watched tensors to %s", step, path);
+            find_path(path, dump, found->step, number, ".variables");
+            hs_safetensors_save(session, path, &options, &error);
+        }
+    }
+    if (error.code)
+        hs_log(env, HS_LOG_WARNING, "step %s: cannot dump the watched tensors: %s", step, error.message);
 }
 
 /* The hook. */
@@ -415,43 +387,16 @@ static hs_code fail_training(const finite_guard *hook, hs_run_context *run, cons
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s%s", hook->found.first, why);
 }
 
-static hs_code stop_training(const finite_guard *hook, hs_run_context *run)
-{
-    refuse_saves(hook, run);
-    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; stopping without a save", (long long)hook->found.step,
-           hook->found.first);
-    hs_run_context_request_stop(run);
-    return HS_OK;
-}
-
 static hs_code request_rollback(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
     const hs__rollback *rollback = &hook->rollback;
-    if (!hs__rollback_allowed(rollback)) {
-        fail_training(hook, run, "", err);
+    refuse_saves(hook, run); /* savers whose boundary is called before this hook's must not save the bad step */
+    if (!hs__rollback_allowed(rollback))
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; all %lld rollbacks (max_rollbacks) are used%s%s",
                             hook->found.first, (long long)rollback->most, rollback->history[0] ? ": " : "",
                             rollback->history);
-    }
-    refuse_saves(hook, run); /* savers whose boundary is called before this hook's must not save the bad step */
     hs_run_context_request_boundary(run);
     hook->rollback_pending = true;
-    return HS_OK;
-}
-
-/* Collective in a group: sets *skip on all ranks if one of them has a bad value. The other ranks then have a finding
- * without a tensor. */
-static hs_code agree_to_skip(finite_guard *hook, hs_run_context *run, bool *skip, hs_error *err)
-{
-    hs_raw_session *session = hs_run_context_session(run);
-    finding *found = &hook->found;
-    *skip = hs_raw_session_agree(session, found->offenders > 0);
-    if (!*skip)
-        return hs__check_ranks(session, err);
-    if (!found->offenders) {
-        found->step = hs_run_context_global_step(run, NULL);
-        snprintf(found->first, sizeof found->first, "another rank has a bad value");
-    }
     return HS_OK;
 }
 
@@ -461,26 +406,16 @@ static hs_code skip_update(finite_guard *hook, hs_run_context *run, hs_error *er
     if (hook->found.has_bad_parameter)
         return fail_training(hook, run, "; skipping the update does not help, because a parameter is already affected",
                              err);
-    if (hook->max_skips != HS_NEVER && hook->skips >= hook->max_skips)
-        return hs_error_set(err, fail_training(hook, run, "", err),
-                            "%s; the %lld previous updates were skipped (max_skips)", hook->found.first,
-                            (long long)hook->skips);
+    if (hook->max_skips != HS_NEVER && hook->skips >= hook->max_skips) {
+        refuse_saves(hook, run);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; the %lld previous updates were skipped (max_skips)",
+                            hook->found.first, (long long)hook->skips);
+    }
     hook->skips++;
     hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; update skipped, %lld in a row", (long long)hook->found.step,
            hook->found.first, (long long)hook->skips);
     hs_raw_session_set_metric(session, "finite_guard/skipped_in_a_row", (double)hook->skips, hook->found.step, NULL);
     return HS_OK;
-}
-
-static hs_code run_update_op(finite_guard *hook, hs_run_context *run, hs_error *err)
-{
-    const hs_run_args args =
-        HS_INIT(hs_run_args, .names = HS_NAMES(hook->update_op), .feeds = hs_run_context_original_args(run)->feeds);
-    hook->skips = 0;
-    hs_code code = hs_raw_session_run(hs_run_context_session(run), &args, NULL, err);
-    if (code)
-        hs_error_prefix(err, "update_op '%s'", hook->update_op);
-    return code;
 }
 
 static hs_code handle_finding(finite_guard *hook, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -492,7 +427,11 @@ static hs_code handle_finding(finite_guard *hook, hs_run_context *run, const hs_
     write_dump(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
     switch (hook->policy) {
     case HS_GUARD_STOP:
-        return stop_training(hook, run);
+        refuse_saves(hook, run);
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; stopping without a save", (long long)found->step,
+               found->first);
+        hs_run_context_request_stop(run);
+        return HS_OK;
     case HS_GUARD_ROLLBACK:
         return request_rollback(hook, run, err);
     case HS_GUARD_SKIP_STEP:
@@ -508,22 +447,35 @@ static hs_code handle_finding(finite_guard *hook, hs_run_context *run, const hs_
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     finite_guard *hook = self;
+    hs_raw_session *session = hs_run_context_session(run);
+    finding *found = &hook->found;
     hook->runs++;
     if (!hook->inspects_now)
         return HS_OK;
     if (hook->periodic)
         hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
-    hs_code code = inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, &hook->found, err);
-    bool skip = false;
-    if (!code && hook->update_op)
-        code = agree_to_skip(hook, run, &skip, err);
+    hs_code code = inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, found, err);
     if (code)
         return code;
-    if (hook->found.offenders)
+    if (!hook->update_op)
+        return found->offenders ? handle_finding(hook, run, values, err) : HS_OK;
+    /* Collective in a group: all ranks skip the update if one of them has a bad value, or run it. */
+    bool skip = hs_raw_session_agree(session, found->offenders > 0);
+    if (!skip && (code = hs__check_ranks(session, err)))
+        return code;
+    if (found->offenders)
         return handle_finding(hook, run, values, err);
-    if (skip)
+    if (skip) {
+        found->step = hs_run_context_global_step(run, NULL);
+        snprintf(found->first, sizeof found->first, "another rank has a bad value");
         return skip_update(hook, run, err);
-    return hook->update_op ? run_update_op(hook, run, err) : HS_OK;
+    }
+    hook->skips = 0;
+    const hs_run_args args =
+        HS_INIT(hs_run_args, .names = HS_NAMES(hook->update_op), .feeds = hs_run_context_original_args(run)->feeds);
+    if ((code = hs_raw_session_run(session, &args, NULL, err)))
+        hs_error_prefix(err, "update_op '%s'", hook->update_op);
+    return code;
 }
 
 /* A hs_gather_fn for rank 0: keeps the first finding. */
@@ -538,33 +490,27 @@ static void receive_finding(void *user, int32_t rank, hs_bytes bytes)
     snprintf(found->first, sizeof found->first, "rank %d: %.700s", (int)rank, first);
 }
 
-/* Collective in a group: if a rank has requested a rollback, copies its finding to all ranks. */
-static hs_code share_finding(finite_guard *hook, hs_raw_session *session, hs_error *err)
-{
-    const hs_group *group = hs_raw_session_group(session);
-    finding found = {0};
-    if (!group)
-        return HS_OK;
-    hs_bytes mine = {&hook->found, hook->rollback_pending ? sizeof hook->found : 0};
-    hs_code code = group->ops->gather(group->self, mine, 0, receive_finding, &found, err);
-    if (!code)
-        code = group->ops->broadcast(group->self, &found, sizeof found, 0, err);
-    if (!code)
-        hook->found = found;
-    return code;
-}
-
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     finite_guard *hook = self;
+    hs_raw_session *session = hs_run_context_session(run);
+    const hs_group *group = hs_raw_session_group(session);
     if (hook->policy != HS_GUARD_ROLLBACK || hs_run_context_boundary(run) != HS_BOUNDARY_RUN ||
-        !hs_run_context_agree(run, hook->rollback_pending) ||
-        !hs_raw_session_agree(hs_run_context_session(run), hook->rollback_pending))
+        !hs_run_context_agree(run, hook->rollback_pending) || !hs_raw_session_agree(session, hook->rollback_pending))
         return HS_OK;
-    hs_code code = share_finding(hook, hs_run_context_session(run), err);
+    if (group) { /* copy the first finding to all ranks */
+        finding found = {0};
+        hs_bytes mine = {&hook->found, hook->rollback_pending ? sizeof hook->found : 0};
+        hs_code code = group->ops->gather(group->self, mine, 0, receive_finding, &found, err);
+        if (!code)
+            code = group->ops->broadcast(group->self, &found, sizeof found, 0, err);
+        if (code) {
+            hook->rollback_pending = false;
+            return code;
+        }
+        hook->found = found;
+    }
     hook->rollback_pending = false;
-    if (code)
-        return code;
     hs__spikes_reset(&hook->spikes); /* the restored state has the values before its step */
     return hs__rollback_restore(&hook->rollback, run, hook->found.step, hook->found.first, err);
 }
@@ -766,13 +712,6 @@ static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_err
     return !text || !*text || (*to = hs__hook_text(hook, text, err)) ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
-static hs_code make_spikes(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
-{
-    size_t n = hook->watched.ends[LOSSES] - hook->watched.ends[LOSSES - 1];
-    return hs__spikes_init(&hook->spikes, n, value_or(o->spike_window, SPIKE_WINDOW),
-                           o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err);
-}
-
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     finite_guard *hook = self;
@@ -790,7 +729,10 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "trigger: last is set, but the guard checks runs, and no run follows the last one");
-    if (!code && !(code = copy_names(hook, o, err)) && !(code = make_spikes(hook, o, err)) &&
+    if (!code && !(code = copy_names(hook, o, err)) &&
+        !(code = hs__spikes_init(&hook->spikes, hook->watched.ends[LOSSES] - hook->watched.ends[LOSSES - 1],
+                                 value_or(o->spike_window, SPIKE_WINDOW),
+                                 o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err)) &&
         !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&
         !(code = copy_text(hook, &hook->dump.directory, o->dump_dir, err)) &&
         !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))

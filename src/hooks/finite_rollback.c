@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__rollback_snapshot copies the state before the first run, unless a checkpoint exists. hs__rollback_restore restores
+ * the newest readable checkpoint or this copy, on all ranks of a group, and then changes the training that follows. */
 #include "hooks/finite_rollback.h"
 
 #include "base/c_locale.h"
@@ -14,36 +16,32 @@
 
 static const int64_t MOST = INT64_MAX / 4; /* of each count, so that the sum of two cannot overflow */
 
-/* Begin. */
-
-static hs_code find_learning_rate(hs__rollback *rollback, hs_backend backend, hs_error *err)
+hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error *err)
 {
     const char *name = rollback->learning_rate;
     hs_variable found;
-    size_t i;
-    if (!hs__find_variable(backend, name, &i, &found))
-        return hs_error_set(err, HS_NOT_FOUND, "learning_rate '%s' is not a variable", name);
-    if (!hs__is_number(found.dtype, found.shape.rank))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is not a scalar of type float or double", name);
-    if (found.flags & HS_VARIABLE_LOCAL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "learning_rate '%s' is a local variable, which checkpoints do not contain", name);
-    if (!backend.ops->read_variable || !backend.ops->write_variable)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set variable '%s'", backend.ops->name, name);
-    rollback->number = (hs__number){i, found.dtype};
-    return HS_OK;
-}
-
-hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error *err)
-{
     hs_node node;
+    size_t i;
     rollback->count = rollback->restored = (hs__rollback_count){0, 0};
     rollback->history[0] = '\0';
     rollback->snapshot_pending = true;
     hs_code code = hs_backend_check_global_step(backend, err);
-    if (!code && rollback->learning_rate)
-        code = find_learning_rate(rollback, backend, err);
-    return code || !rollback->skip_op ? code : hs_backend_find(backend, rollback->skip_op, &node, err);
+    if (code)
+        return code;
+    if (name) {
+        if (!hs__find_variable(backend, name, &i, &found))
+            return hs_error_set(err, HS_NOT_FOUND, "learning_rate '%s' is not a variable", name);
+        if (!hs__is_number(found.dtype, found.shape.rank))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is not a scalar of type float or double",
+                                name);
+        if (found.flags & HS_VARIABLE_LOCAL)
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "learning_rate '%s' is a local variable, which checkpoints do not contain", name);
+        if (!backend.ops->read_variable || !backend.ops->write_variable)
+            return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set variable '%s'", backend.ops->name, name);
+        rollback->number = (hs__number){i, found.dtype};
+    }
+    return rollback->skip_op ? hs_backend_find(backend, rollback->skip_op, &node, err) : HS_OK;
 }
 
 /* The last good state. */
@@ -54,27 +52,21 @@ static hs_saver *find_saver(const hs__rollback *rollback, const hs_raw_session *
     return hs__find_saver(hs_raw_session_backend(session), rollback->saver, NULL, &n);
 }
 
-/* The bytes of the variables in a checkpoint. */
-static uint64_t state_bytes(hs_backend backend)
-{
-    hs_variable variable;
-    uint64_t bytes = 0;
-    for (size_t i = 0; hs_backend_variable(backend, i, &variable); i++)
-        if (!(variable.flags & HS_VARIABLE_LOCAL))
-            bytes += (uint64_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
-    return bytes;
-}
-
 hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
     const uint64_t largest = 1 << 30;
     hs_saver *saver = find_saver(rollback, session);
-    uint64_t bytes = state_bytes(hs_raw_session_backend(session));
     rollback->snapshot_pending = false;
     bool saved = saver && (hs__session_rank(session) ? hs_raw_session_last_saved_step(session) >= 0
                                                      : hs_saver_checkpoint(saver, 0) != NULL);
     if (saved || (saver && hs_raw_session_restored_from(session)))
         return HS_OK;
+    hs_backend backend = hs_raw_session_backend(session);
+    hs_variable variable;
+    uint64_t bytes = 0; /* of the variables in a checkpoint */
+    for (size_t i = 0; hs_backend_variable(backend, i, &variable); i++)
+        if (!(variable.flags & HS_VARIABLE_LOCAL))
+            bytes += (uint64_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
     if (bytes <= largest)
         return hs_raw_session_copy_state(session, &rollback->snapshot, err);
     hs_log(hs__session_env(session), HS_LOG_WARNING,
@@ -156,13 +148,15 @@ static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const ch
     return code;
 }
 
-/* *restored is false if no checkpoint is readable. */
-static hs_code restore_checkpoint(const hs__rollback *rollback, hs_raw_session *session, bool *restored, hs_error *err)
+/* Without a group, and on rank 0: restores the newest checkpoint of the saver that is readable, or the checkpoint that the
+ * session began with, or the copy in memory. */
+static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
-    char from[sizeof((restored_state *)NULL)->checkpoint]; /* a copy: each restore changes it */
+    restored_state copy = {.checkpoint = ""};
+    char from[sizeof copy.checkpoint]; /* a copy: each restore changes it */
     hs_saver *saver = find_saver(rollback, session);
     hs_code code = HS_OK;
-    bool damaged = true;
+    bool damaged = true, unused;
     size_t n = 0;
     snprintf(from, sizeof from, "%s", hs_raw_session_restored_from(session) ? hs_raw_session_restored_from(session) : "");
     while (saver && hs_saver_checkpoint(saver, n))
@@ -171,17 +165,7 @@ static hs_code restore_checkpoint(const hs__rollback *rollback, hs_raw_session *
         code = try_checkpoint(saver, session, hs_saver_checkpoint(saver, --n), &damaged, err);
     if (damaged && saver && *from)
         code = try_checkpoint(saver, session, from, &damaged, err);
-    *restored = !damaged && !code;
-    return damaged ? HS_OK : code;
-}
-
-/* Without a group, and on rank 0. */
-static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
-{
-    restored_state copy = {.checkpoint = ""};
-    bool restored, unused;
-    hs_code code = restore_checkpoint(rollback, session, &restored, err);
-    if (code || restored)
+    if (!damaged)
         return code;
     if (rollback->snapshot && !is_snapshot_outdated(rollback, session)) {
         code = hs_raw_session_restore_copy(session, rollback->snapshot, err);
@@ -196,19 +180,6 @@ static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_
     return hs_error_set(err, HS_FAILED_PRECONDITION, "no checkpoint was saved, and no copy is in memory; save sooner");
 }
 
-static hs_code follow(const hs__rollback *rollback, hs_raw_session *session, const restored_state *chief, bool *damaged,
-                      hs_error *err)
-{
-    hs_saver *saver = find_saver(rollback, session);
-    *damaged = false;
-    if (chief->checkpoint[0] && saver)
-        return restore_path(saver, session, chief->checkpoint, damaged, err);
-    if (!chief->checkpoint[0] && rollback->snapshot)
-        return hs_raw_session_restore_copy(session, rollback->snapshot, err);
-    return hs_error_set(err, HS_FAILED_PRECONDITION, "rank 0 has restored %s, which this rank does not have",
-                        chief->checkpoint[0] ? "a checkpoint with a saver" : "a copy in memory");
-}
-
 /* On the other ranks. Restores what rank 0 restores, until no rank finds damage in it. */
 static hs_code restore_as_chief(const hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
@@ -219,8 +190,16 @@ static hs_code restore_as_chief(const hs__rollback *rollback, hs_raw_session *se
         hs_code code = group->ops->broadcast(group->self, &chief, sizeof chief, 0, err);
         if (code || chief.error.code)
             return code ? code : hs_error_set(err, chief.error.code, "%s", chief.error.message);
-        bool damaged;
-        code = follow(rollback, session, &chief, &damaged, &error);
+        const bool from_files = chief.checkpoint[0] != '\0';
+        hs_saver *saver = find_saver(rollback, session);
+        bool damaged = false;
+        if (from_files && saver)
+            code = restore_path(saver, session, chief.checkpoint, &damaged, &error);
+        else if (!from_files && rollback->snapshot)
+            code = hs_raw_session_restore_copy(session, rollback->snapshot, &error);
+        else
+            code = hs_error_set(&error, HS_FAILED_PRECONDITION, "rank 0 has restored %s, which this rank does not have",
+                                from_files ? "a checkpoint with a saver" : "a copy in memory");
         if ((damaged = hs__is_damage_for_all(damaged, &error)))
             hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s': %s", chief.checkpoint, error.message);
         hs_code shared = share_damage(group, &damaged, err);
@@ -285,46 +264,22 @@ static hs_code skip_batches_now(hs__rollback *rollback, hs_run_context *run, int
     return HS_OK;
 }
 
-/* Batches that were skipped since the restored state was saved are skipped again. Then the rollback skips skip_batches
- * more, or the batches up to the batch of the bad step. */
-static int64_t batches_to_skip(const hs__rollback *rollback, int64_t skipped_before, int64_t bad_step, int64_t step)
-{
-    int64_t again = skipped_before - rollback->restored.skipped;
-    int64_t more = rollback->skip_batches ? rollback->skip_batches : bad_step - step;
-    return (again > 0 ? again : 0) + (more > 0 ? more : 0);
-}
-
-static void add_to_history(hs__rollback *rollback, int64_t from, int64_t to)
-{
-    hs__append_item(rollback->history, sizeof rollback->history, "step %lld to %lld", (long long)from, (long long)to);
-}
-
-static void log_rollback(const hs__rollback *rollback, hs_raw_session *session, int64_t bad_step, int64_t step,
-                         int64_t skipped, const char *rate, const char *why)
-{
-    const char *from = hs_raw_session_restored_from(session);
-    char most[32] = "";
-    if (rollback->most != HS_NEVER)
-        snprintf(most, sizeof most, " of at most %lld", (long long)rollback->most);
-    hs_log(hs__session_env(session), HS_LOG_WARNING,
-           "step %lld: %s; rolled back to step %lld (%s), rollback %lld%s%s; %lld batches skipped", (long long)bad_step,
-           why, (long long)step, from ? from : "the copy in memory", (long long)rollback->count.rollbacks, most, rate,
-           (long long)skipped);
-    hs_raw_session_set_metric(session, "finite_guard/rollbacks", (double)rollback->count.rollbacks, step, NULL);
-}
-
+/* Reduces the learning rate, skips batches, and logs the rollback. */
 static hs_code change_training(hs__rollback *rollback, hs_run_context *run, int64_t skipped_before, int64_t bad_step,
                                const char *why, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    char rate[192] = "";
-    int64_t batches = 0, step = hs_raw_session_global_step(session, err);
+    char rate[192] = "", most[32] = "";
+    int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0)
         return err->code;
     hs_code code = rollback->learning_rate ? reduce_learning_rate(rollback, session, rate, sizeof rate, err) : HS_OK;
     if (!code && rollback->skip_op) {
-        batches = batches_to_skip(rollback, skipped_before, bad_step, step);
-        code = skip_batches_now(rollback, run, batches, err);
+        /* Batches that were skipped since the restored state was saved are skipped again. Then the rollback skips
+         * skip_batches more, or the batches up to the batch of the bad step. */
+        int64_t again = skipped_before - rollback->restored.skipped;
+        int64_t more = rollback->skip_batches ? rollback->skip_batches : bad_step - step;
+        code = skip_batches_now(rollback, run, (again > 0 ? again : 0) + (more > 0 ? more : 0), err);
     }
     if (code)
         return code;
@@ -334,8 +289,15 @@ static hs_code change_training(hs__rollback *rollback, hs_run_context *run, int6
     if (after != step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "skip_op '%s' advances the global step; name an op that only draws a batch", rollback->skip_op);
-    add_to_history(rollback, bad_step, step);
-    log_rollback(rollback, session, bad_step, step, rollback->count.skipped - rollback->restored.skipped, rate, why);
+    hs__append_item(rollback->history, sizeof rollback->history, "step %lld to %lld", (long long)bad_step, (long long)step);
+    const char *from = hs_raw_session_restored_from(session);
+    if (rollback->most != HS_NEVER)
+        snprintf(most, sizeof most, " of at most %lld", (long long)rollback->most);
+    hs_log(hs__session_env(session), HS_LOG_WARNING,
+           "step %lld: %s; rolled back to step %lld (%s), rollback %lld%s%s; %lld batches skipped", (long long)bad_step,
+           why, (long long)step, from ? from : "the copy in memory", (long long)rollback->count.rollbacks, most, rate,
+           (long long)(rollback->count.skipped - rollback->restored.skipped));
+    hs_raw_session_set_metric(session, "finite_guard/rollbacks", (double)rollback->count.rollbacks, step, NULL);
     return HS_OK;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* hs__spikes_check measures each value against the last accepted ones, and accepts it unless it is a spike. */
 #include "hooks/finite_spike.h"
 
 #include "base/env.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The first before_run waits until the global step reaches wait_until_step. */
 #include <hooksess/hooks/global_step_waiter.h>
 
 #include "hooks/lookup.h"
@@ -19,15 +20,20 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return hs_backend_check_global_step(backend, err);
 }
 
-static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, hs_error *err)
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    const hs_env *env = hs__session_env(session);
+    global_step_waiter *hook = self;
     long long wait_until = hook->wait_until_step;
+    (void)args;
+    if (hook->released || !wait_until)
+        return HS_OK;
+    hs_raw_session *session = hs_run_context_session(run);
+    const hs_env *env = hs__session_env(session);
     int64_t logged_ns = hs_env_monotonic_ns(env);
     hs_log(env, HS_LOG_INFO, "waiting for global step %lld before training begins", wait_until);
     while (!hs_raw_session_stop_requested(session)) {
         int64_t step = hs_raw_session_global_step(session, err);
-        hook->released = step >= hook->wait_until_step;
+        hook->released = step >= wait_until;
         if (step < 0 || hook->released)
             return err->code;
         int64_t now_ns = hs_env_monotonic_ns(env);
@@ -39,15 +45,6 @@ static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, 
         hs_env_sleep_ns(env, POLL_NS);
     }
     return HS_OK;
-}
-
-static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
-    global_step_waiter *hook = self;
-    (void)args;
-    if (hook->released || !hook->wait_until_step)
-        return HS_OK;
-    return wait_for_step(hook, hs_run_context_session(run), err);
 }
 
 static const hs_hook_ops ops =

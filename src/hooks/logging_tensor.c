@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The timer counts runs. before_run decides whether a run is logged, and log_values writes its line. */
 #include <hooksess/hooks/logging_tensor.h>
 
 #include "base/text.h"
@@ -76,18 +77,18 @@ static void append_value(char line[LINE], const hs_tensor *value, const hs_env *
 static void log_values(const logging_tensor *hook, const hs_raw_session *session, const hs_run_values *values, int64_t step,
                        const double *elapsed)
 {
-    char line[LINE] = "", secs[HS__NUMBER_TEXT], rank[32] = "";
-    if (hook->rank)
-        snprintf(rank, sizeof rank, step >= 0 ? ", rank %d" : "rank %d: ", (int)hook->rank);
+    char line[LINE] = "", secs[HS__NUMBER_TEXT];
     if (hook->formatter) {
         hook->formatter(hook->user, values, line, sizeof line);
         hs_log(hook->session_env, HS_LOG_INFO, "%s", line);
         return;
     }
     if (step >= 0)
-        snprintf(line, sizeof line, "step %lld%s: ", (long long)step, rank);
-    else
-        snprintf(line, sizeof line, "%s", rank);
+        snprintf(line, sizeof line, "step %lld", (long long)step);
+    if (hook->rank)
+        hs__append(line, sizeof line, step >= 0 ? ", rank %d" : "rank %d", (int)hook->rank);
+    if (*line)
+        hs__append(line, sizeof line, ": ");
     for (size_t i = 0; hook->labels[i]; i++) {
         hs__append(line, sizeof line, "%s%s = ", i ? ", " : "", hook->labels[i]);
         if (!hs_raw_session_is_computed(session, hook->tensors[i]))
@@ -199,16 +200,6 @@ static hs_code check(const void *given, hs_error *err)
     return HS_OK;
 }
 
-static hs_code set_timer(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)
-{
-    const hs__timing_options timing = {.secs = options->every_n_secs,
-                                       .steps = options->every_n_steps,
-                                       .trigger = options->trigger,
-                                       .first = true,
-                                       .optional = options->at_end};
-    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
-}
-
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     logging_tensor *hook = self;
@@ -217,7 +208,12 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->user = options->user;
     hook->at_end = options->at_end;
     hook->base.flags = hs__writer_flags(options->every_rank);
-    hs_code code = set_timer(hook, options, err);
+    const hs__timing_options timing = {.secs = options->every_n_secs,
+                                       .steps = options->every_n_steps,
+                                       .trigger = options->trigger,
+                                       .first = true,
+                                       .optional = options->at_end};
+    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     if (code)
         return code;
     hook->tensors = hook->labels = hs__hook_names(hook, options->tensors, err);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The graph has three nodes for each average: a variable with the values, and the ops `update` and `swap`. begin adds them,
+ * after_run runs the updates after a training step, and put_averages swaps averages and variables for evaluations. */
 #include <hooksess/hooks/moving_average.h>
 
 #include <hooksess/graph.h>
@@ -21,7 +23,7 @@ typedef struct {
     size_t bytes;
     bool has_nodes; /* its nodes are in the graph */
     bool is_late;   /* the variable may get its memory later; the average begins then */
-    bool exists;    /* if late: the average has begun */
+    bool exists;    /* if late: the average has begun. Others begin with NaN, until they are restored or copied */
     bool copies;    /* the next update copies the variable */
     bool swapped;   /* the variable holds the average, and the average holds the variable */
     float rate;     /* 1 - decay */
@@ -136,22 +138,7 @@ static hs_code reset_late(void *user, const hs_tensor *value, hs_error *err)
     return HS_OK;
 }
 
-static bool is_missing(const average *a)
-{
-    return a->is_late && !a->exists;
-}
-
 /* Begin. */
-
-static hs_code find_variable(hs_backend backend, const char *name, size_t *index, hs_variable *found, hs_error *err)
-{
-    if (!hs__find_variable(backend, name, index, found))
-        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not a variable", name);
-    if (found->dtype != HS_FLOAT && found->dtype != HS_DOUBLE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' is of type %s; only float and double can be averaged",
-                            name, hs_dtype_name(found->dtype));
-    return HS_OK;
-}
 
 static hs_code add_nodes(hs_graph *graph, average *a, const hs_variable *variable, hs_error *err)
 {
@@ -170,33 +157,20 @@ static hs_code add_nodes(hs_graph *graph, average *a, const hs_variable *variabl
     return code;
 }
 
-/* NaN in the first element marks an average that was neither restored nor copied yet. Late averages have `exists` instead.
- */
-
-static bool is_fresh(const average *a)
-{
-    hs_tensor values = hs_tensor_of(a->dtype, HS_SHAPE((int64_t)(a->bytes / hs_dtype_size(a->dtype))), a->values);
-    return a->bytes && isnan(hs_tensor_number(&values, 0));
-}
-
-static void make_fresh(average *a)
+static hs_code begin_one(moving_average *hook, hs_backend backend, size_t i, hs_error *err)
 {
     static const float number = NAN;
     static const double wide = NAN;
-    if (a->bytes)
-        memcpy(a->values, a->dtype == HS_FLOAT ? (const void *)&number : &wide, hs_dtype_size(a->dtype));
-}
-
-static hs_code begin_one(moving_average *hook, hs_backend backend, size_t i, hs_error *err)
-{
     const char *name = hook->options.variables[i];
     char own[NAME];
     hs_variable variable;
     size_t index;
     hs_graph *graph = hs_graph_of(backend);
-    hs_code code = find_variable(backend, name, &index, &variable, err);
-    if (code)
-        return code;
+    if (!hs__find_variable(backend, name, &index, &variable))
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not a variable", name);
+    if (variable.dtype != HS_FLOAT && variable.dtype != HS_DOUBLE)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' is of type %s; only float and double can be averaged",
+                            name, hs_dtype_name(variable.dtype));
     if ((size_t)snprintf(own, sizeof own, "%s/%s", name, hook->name) >= sizeof own)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the name of variable '%s' is too long", name);
     size_t bytes = (size_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
@@ -212,12 +186,13 @@ static hs_code begin_one(moving_average *hook, hs_backend backend, size_t i, hs_
         snprintf(a->name, sizeof a->name, "%s", own);
         snprintf(a->update, sizeof a->update, "%s/update", own);
         snprintf(a->swap, sizeof a->swap, "%s/swap", own);
-        if ((code = add_nodes(graph, a, &variable, err)))
+        hs_code code = add_nodes(graph, a, &variable, err);
+        if (code)
             return code;
     }
     a->swapped = a->copies = a->exists = false;
-    if (!a->is_late)
-        make_fresh(a);
+    if (!a->is_late && bytes)
+        memcpy(a->values, a->dtype == HS_FLOAT ? (const void *)&number : &wide, hs_dtype_size(a->dtype));
     hook->averages[i] = a;
     return HS_OK;
 }
@@ -236,38 +211,27 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code;
 }
 
-/* *found: the variable has memory, so that its average can begin. */
-static hs_code find_memory(const moving_average *hook, const average *a, bool *found, hs_error *err)
-{
-    const hs_backend_ops *backend = hs_raw_session_backend(hook->session).ops;
-    hs_tensor value;
-    hs_code code = backend->read_variable(hs_raw_session_handle(hook->session), a->index, &value, err);
-    *found = !code && (value.data || !value.bytes);
-    return code;
-}
-
-/* Sets a->copies if the average begins with the next update. *wanted: run the update. */
-static hs_code plan_update(const moving_average *hook, average *a, bool created, bool *wanted, hs_error *err)
-{
-    hs_code code = HS_OK;
-    a->copies = a->is_late ? !a->exists : created && is_fresh(a);
-    *wanted = a->copies || !created;
-    if (a->is_late && a->copies && !(code = find_memory(hook, a, wanted, err)))
-        a->exists = a->copies = *wanted;
-    return code;
-}
-
 /* Runs the update ops of the averages in one run. An average that begins copies its variable. The other averages are not
  * updated if the session was just created. */
 static hs_code update_all(moving_average *hook, bool created, hs_error *err)
 {
+    const hs_backend_ops *backend = hs_raw_session_backend(hook->session).ops;
     size_t n = 0;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < hook->n; i++) {
-        bool wanted;
-        code = plan_update(hook, hook->averages[i], created, &wanted, err);
-        if (!code && wanted)
-            hook->updates[n++] = hook->averages[i]->update;
+        average *a = hook->averages[i];
+        hs_tensor value;
+        if (!a->is_late) {
+            value = hs_tensor_of(a->dtype, HS_SHAPE((int64_t)(a->bytes / hs_dtype_size(a->dtype))), a->values);
+            a->copies = created && a->bytes && isnan(hs_tensor_number(&value, 0));
+        } else if (!a->exists) { /* begins if the variable has memory by now */
+            code = backend->read_variable(hs_raw_session_handle(hook->session), a->index, &value, err);
+            a->exists = a->copies = !code && (value.data || !value.bytes);
+            if (!a->exists)
+                continue;
+        }
+        if (a->copies || !created)
+            hook->updates[n++] = a->update;
     }
     hook->updates[n] = NULL;
     if (!code && n)
@@ -307,20 +271,10 @@ static hs_code put_averages(moving_average *hook, bool in, hs_error *err)
     size_t n = 0;
     notice_restore(hook);
     for (size_t i = 0; i < hook->n; i++)
-        if (hook->averages[i]->swapped != in && !(in && is_missing(hook->averages[i])))
+        if (hook->averages[i]->swapped != in && !(in && hook->averages[i]->is_late && !hook->averages[i]->exists))
             hook->swaps[n++] = hook->averages[i]->swap;
     hook->swaps[n] = NULL;
     return n ? hs_raw_session_run(hook->session, HS_RUN_ARGS(.names = hook->swaps), NULL, err) : HS_OK;
-}
-
-static hs_code update_averages(moving_average *hook, int64_t step, hs_error *err)
-{
-    float decay = (float)hook->options.decay, now = (1 + (float)step) / (10 + (float)step);
-    if (hook->options.ramp && now < decay)
-        decay = now;
-    for (size_t i = 0; i < hook->n; i++)
-        hook->averages[i]->rate = 1 - decay;
-    return update_all(hook, false, err);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -349,7 +303,14 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     int64_t step = hs_raw_session_global_step(hook->session, err); /* another hook's run may have advanced it */
     if (step < 0)
         return err->code;
-    return step == hook->step ? HS_OK : update_averages(hook, step, err);
+    if (step == hook->step)
+        return HS_OK;
+    float decay = (float)hook->options.decay, ramp = (1 + (float)step) / (10 + (float)step);
+    if (hook->options.ramp && ramp < decay)
+        decay = ramp;
+    for (size_t i = 0; i < hook->n; i++)
+        hook->averages[i]->rate = 1 - decay;
+    return update_all(hook, false, err);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The timer counts runs. before_run fetches the tensor, and after_run checks it and ends the training if it is not finite.
+ */
 #include <hooksess/hooks/nan_tensor.h>
 
 #include "hooks/make.h"
@@ -46,35 +48,6 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return HS_OK;
 }
 
-static hs_code report(const nan_tensor *hook, hs_run_context *run, const hs_tensor *value, const hs_nonfinite *found,
-                      hs_error *err)
-{
-    char shape[HS_SHAPE_TEXT_SIZE];
-    hs_shape of = hs_tensor_shape(value);
-    int64_t step = hs_run_context_global_step(run, NULL);
-    hs_error message;
-    hs_error_set(&message, HS_FAILED_PRECONDITION,
-                 "tensor '%s', %s %s, is not finite: first at index %lld; %llu NaN, %llu +infinity, %llu -infinity",
-                 hook->tensor, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape),
-                 (long long)found->first_index, (unsigned long long)found->nan,
-                 (unsigned long long)found->positive_infinity, (unsigned long long)found->negative_infinity);
-    hs_raw_session_refuse_saves(hs_run_context_session(run), &message);
-    if (!hook->stop)
-        return hs_error_set(err, message.code, "%s", message.message);
-    char at[48] = ""; /* a graph may have no global step */
-    if (step >= 0)
-        snprintf(at, sizeof at, "step %lld: ", (long long)step);
-    hs_log(hook->session_env, HS_LOG_WARNING, "%s%s; stopping", at, message.message);
-    hs_run_context_request_stop(run);
-    return HS_OK;
-}
-
-static bool has_nonfinite_values(hs_dtype dtype)
-{
-    return dtype == HS_FLOAT || dtype == HS_DOUBLE || dtype == HS_HALF || dtype == HS_BFLOAT16 || dtype == HS_COMPLEX64 ||
-           dtype == HS_COMPLEX128;
-}
-
 /* Fast path: a loss is usually one number on the host, checked in every step. */
 static bool is_finite_number(const hs_tensor *value)
 {
@@ -96,7 +69,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     const hs_tensor *value = hs_run_values_tensor(values, 0);
     if (is_finite_number(value))
         return HS_OK;
-    if (!has_nonfinite_values(value->dtype))
+    if (value->dtype != HS_FLOAT && value->dtype != HS_DOUBLE && value->dtype != HS_HALF && value->dtype != HS_BFLOAT16 &&
+        value->dtype != HS_COMPLEX64 && value->dtype != HS_COMPLEX128)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor '%s' is of type %s, which cannot be NaN", hook->tensor,
                             hs_dtype_name(value->dtype));
     if (value->memory) {
@@ -108,7 +82,26 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         value = &copy;
     }
     hs_nonfinite found = hs_tensor_nonfinite(value);
-    return found.first_index < 0 ? HS_OK : report(hook, run, value, &found, err);
+    if (found.first_index < 0)
+        return HS_OK;
+
+    char shape[HS_SHAPE_TEXT_SIZE], at[48] = "";
+    hs_shape of = hs_tensor_shape(value);
+    int64_t step = hs_run_context_global_step(run, NULL);
+    hs_error why;
+    hs_error_set(&why, HS_FAILED_PRECONDITION,
+                 "tensor '%s', %s %s, is not finite: first at index %lld; %llu NaN, %llu +infinity, %llu -infinity",
+                 hook->tensor, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape),
+                 (long long)found.first_index, (unsigned long long)found.nan, (unsigned long long)found.positive_infinity,
+                 (unsigned long long)found.negative_infinity);
+    hs_raw_session_refuse_saves(hs_run_context_session(run), &why);
+    if (!hook->stop)
+        return hs_error_set(err, why.code, "%s", why.message);
+    if (step >= 0) /* a graph may have no global step */
+        snprintf(at, sizeof at, "step %lld: ", (long long)step);
+    hs_log(hook->session_env, HS_LOG_WARNING, "%s%s; stopping", at, why.message);
+    hs_run_context_request_stop(run);
+    return HS_OK;
 }
 
 static void destroy(void *self)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* before_run asks for a trace of the run, after_run copies the run's metadata, and the boundary writes the profile. */
 #include <hooksess/hooks/profiler.h>
 
 #include "hooks/make.h"
@@ -75,23 +76,6 @@ static void skip_profile(const profiler *hook, const char *why)
     hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->clock.step, why);
 }
 
-/* Copies the metadata for the boundary. */
-static void copy_metadata(profiler *hook, hs_run_context *run, const hs_run_values *values)
-{
-    hs_bytes metadata = hs_run_values_metadata(values);
-    drop_metadata(hook);
-    if (metadata.size) {
-        if (!(hook->metadata = hs_env_alloc(&hook->base.env, metadata.size))) {
-            skip_profile(hook, "no memory for the run's metadata");
-            return;
-        }
-        memcpy(hook->metadata, metadata.data, metadata.size);
-        hook->metadata_bytes = metadata.size;
-    }
-    hook->writes_now = true;
-    hs_run_context_request_boundary(run);
-}
-
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     profiler *hook = self;
@@ -106,32 +90,38 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (!hook->traces_now)
         return HS_OK;
     hs_timer_mark(timer, run, step, NULL, NULL);
-    copy_metadata(hook, run, values);
+    hs_bytes metadata = hs_run_values_metadata(values);
+    drop_metadata(hook);
+    if (metadata.size) {
+        if (!(hook->metadata = hs_env_alloc(&hook->base.env, metadata.size))) {
+            skip_profile(hook, "no memory for the run's metadata");
+            return HS_OK;
+        }
+        memcpy(hook->metadata, metadata.data, metadata.size);
+        hook->metadata_bytes = metadata.size;
+    }
+    hook->writes_now = true;
+    hs_run_context_request_boundary(run);
     return HS_OK;
-}
-
-/* Writes the run's metadata as an event for TensorBoard. */
-static hs_code add_event(const profiler *hook, hs_raw_session *session, hs_error *err)
-{
-    char tag[32];
-    hs_summary_writer *writer;
-    hs_bytes metadata = {hook->metadata, hook->metadata_bytes};
-    snprintf(tag, sizeof tag, "step_%lld", (long long)hook->clock.step);
-    hs_code code = hs_raw_session_summary_writer(session, hook->trace_dir, &writer, err);
-    return code ? code : hs_summary_writer_run_metadata(writer, tag, metadata, hook->clock.step, err);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     profiler *hook = self;
+    hs_summary_writer *writer;
+    char tag[32];
     hs_error error = {0};
     (void)err;
     if (!hook->writes_now || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
+    const int64_t step = hook->clock.step;
+    const hs_bytes metadata = {hook->metadata, hook->metadata_bytes};
     const hs__trace_options options = {
-        .directory = hook->trace_dir, .metadata = {hook->metadata, hook->metadata_bytes}, .show_memory = hook->show_memory};
-    if (hs__run_context_write_trace(run, hook->clock.step, &options, &error) ||
-        add_event(hook, hs_run_context_session(run), &error))
+        .directory = hook->trace_dir, .metadata = metadata, .show_memory = hook->show_memory};
+    snprintf(tag, sizeof tag, "step_%lld", (long long)step);
+    if (hs__run_context_write_trace(run, step, &options, &error) ||
+        hs_raw_session_summary_writer(hs_run_context_session(run), hook->trace_dir, &writer, &error) ||
+        hs_summary_writer_run_metadata(writer, tag, metadata, step, &error)) /* for TensorBoard */
         skip_profile(hook, error.message);
     hook->writes_now = false;
     drop_metadata(hook);
@@ -163,25 +153,19 @@ static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "profiler", .begin = begin, .after_create_session = after_create_session, .before_run = before_run,
     .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_error *err)
-{
-    const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
-    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
-    if (!code && hook->timing.last)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "trigger: last is set, but the hook traces runs, and no run follows the last one");
-    return code;
-}
-
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     profiler *hook = self;
     const hs_profiler_options *options = given;
     bool somewhere = options->trace_dir && *options->trace_dir;
-    hs_code code = set_timer(hook, options, err);
+    const hs__timing_options timing = {
+        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
+    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     if (code)
         return code;
+    if (hook->timing.last)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "trigger: last is set, but the hook traces runs, and no run follows the last one");
     hook->base.flags = hs__writer_flags(options->every_rank);
     hook->show_memory = options->show_memory;
     hook->trace_dir = hs__hook_text(hook, somewhere ? options->trace_dir : ".", err);

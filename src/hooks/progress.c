@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The rows come from scalar_rows.c. show formats them, with the rate that measure computes; show_line puts them on the line
+ * of a terminal or below the previous one. hs_progress_print and hs_progress_clear let other threads print. */
 #include <hooksess/hooks/progress.h>
 
 #include "base/text.h"
@@ -28,21 +30,6 @@ typedef struct {
     size_t bytes;
     char text[1 + MOST_COLUMNS * UTF8]; /* the line on the terminal, from the carriage return on */
 } progress_line;
-
-static void init_line(progress_line *line, int descriptor)
-{
-    line->descriptor = descriptor;
-    line->in_place = isatty(descriptor) == 1;
-    atomic_init(&line->dead, false);
-    atomic_init(&line->shown, 0);
-    pthread_mutex_init(&line->lock, NULL);
-    line->bytes = 0;
-}
-
-static void destroy_line(progress_line *line)
-{
-    pthread_mutex_destroy(&line->lock);
-}
 
 static void put(progress_line *line, const char *text, size_t bytes)
 {
@@ -120,35 +107,6 @@ static void erase(progress_line *line)
     memset(out + 1, ' ', (size_t)n);
     out[n + 1] = '\r';
     put(line, out, (size_t)n + 2);
-}
-
-static void clear_line(progress_line *line)
-{
-    pthread_mutex_lock(&line->lock);
-    erase(line);
-    pthread_mutex_unlock(&line->lock);
-}
-
-static void print_above_line(progress_line *line, const char *text)
-{
-    pthread_mutex_lock(&line->lock);
-    int shown = atomic_load(&line->shown);
-    erase(line);
-    put(line, text, strlen(text));
-    put(line, "\n", 1);
-    if (shown) {
-        put(line, line->text, line->bytes);
-        atomic_store(&line->shown, shown);
-    }
-    pthread_mutex_unlock(&line->lock);
-}
-
-static void end_line(progress_line *line)
-{
-    pthread_mutex_lock(&line->lock);
-    if (atomic_exchange(&line->shown, 0))
-        put(line, "\n", 1);
-    pthread_mutex_unlock(&line->lock);
 }
 
 /* The hook. */
@@ -251,12 +209,16 @@ static hs_code show_end(void *self, const hs_scalar_row *row, hs_error *err)
 
 static void close_sink(void *self)
 {
-    end_line(&((progress *)self)->line);
+    progress_line *line = &((progress *)self)->line;
+    pthread_mutex_lock(&line->lock);
+    if (atomic_exchange(&line->shown, 0))
+        put(line, "\n", 1);
+    pthread_mutex_unlock(&line->lock);
 }
 
 static void destroy_sink(void *self)
 {
-    destroy_line(&((progress *)self)->line);
+    pthread_mutex_destroy(&((progress *)self)->line.lock);
 }
 
 static const hs_scalar_sink_ops sink = HS_INIT(hs_scalar_sink_ops, .name = "progress", .write = show, .end = show_end,
@@ -277,40 +239,31 @@ static hs_code check(const void *given, hs_error *err)
     return HS_OK;
 }
 
-/* The options are for plain lines; the line of a terminal has its own schedule. */
-static hs__timing_options timing_of(const hs_progress_options *options, bool in_place)
-{
-    bool neither = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
-    if (in_place)
-        return (hs__timing_options){.secs = REWRITE_SECS};
-    return (hs__timing_options){
-        .secs = neither ? 10 : options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
-}
-
-/* Checks the options for plain lines also on a terminal. */
-static hs_code check_plain(const hs_progress_options *options, const hs_env *env, hs_error *err)
-{
-    const hs__timing_options timing = timing_of(options, false);
-    hs__timing plain = {0};
-    hs_code code = hs__timing_init(&plain, &timing, env, err);
-    hs_timer_free(plain.timer);
-    return code;
-}
-
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     progress *hook = self;
+    progress_line *line = &hook->line;
     const hs_progress_options *options = given;
-    init_line(&hook->line, options->descriptor ? (int)options->descriptor : STDERR_FILENO);
+    line->descriptor = options->descriptor ? (int)options->descriptor : STDERR_FILENO;
+    line->in_place = isatty(line->descriptor) == 1;
+    pthread_mutex_init(&line->lock, NULL);
     hook->last_step = options->last_step;
     hook->begin_step = hook->begin_ns = -1;
+    hook->rows.base.flags = hs__writer_flags(false);
+    /* The options are for plain lines. The line of a terminal has its own schedule, but the options are checked. */
+    bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
+    const hs__timing_options plain = {
+        .secs = none ? 10 : options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
+    hs__timing checked = {0};
+    hs_code code = hs__timing_init(&checked, &plain, &hook->rows.base.env, err);
+    hs_timer_free(checked.timer);
+    if (code)
+        return code;
     const hs__scalar_rows_options rows = {.tensors = options->tensors,
-                                          .timing = timing_of(options, hook->line.in_place),
+                                          .timing = line->in_place ? (hs__timing_options){.secs = REWRITE_SECS} : plain,
                                           .sink = {&sink, hook},
                                           .for_display = true};
-    hook->rows.base.flags = hs__writer_flags(false);
-    hs_code code = check_plain(options, &hook->rows.base.env, err);
-    return code ? code : hs__scalar_rows_init(&hook->rows, &rows, err);
+    return hs__scalar_rows_init(&hook->rows, &rows, err);
 }
 
 hs_hook hs_progress_hook(const hs_progress_options *given)
@@ -320,12 +273,27 @@ hs_hook hs_progress_hook(const hs_progress_options *given)
 
 void hs_progress_print(hs_hook hook, const char *text)
 {
-    if (hook.ops == &ops && text)
-        print_above_line(&((progress *)hook.self)->line, text);
+    if (hook.ops != &ops || !text)
+        return;
+    progress_line *line = &((progress *)hook.self)->line;
+    pthread_mutex_lock(&line->lock);
+    int shown = atomic_load(&line->shown);
+    erase(line);
+    put(line, text, strlen(text));
+    put(line, "\n", 1);
+    if (shown) {
+        put(line, line->text, line->bytes);
+        atomic_store(&line->shown, shown);
+    }
+    pthread_mutex_unlock(&line->lock);
 }
 
 void hs_progress_clear(hs_hook hook)
 {
-    if (hook.ops == &ops)
-        clear_line(&((progress *)hook.self)->line);
+    if (hook.ops != &ops)
+        return;
+    progress_line *line = &((progress *)hook.self)->line;
+    pthread_mutex_lock(&line->lock);
+    erase(line);
+    pthread_mutex_unlock(&line->lock);
 }

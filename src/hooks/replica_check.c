@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* after_run decides on rank 0 that a check is due. In the boundary, check_ranks computes a checksum of each variable, and
+ * compare compares them, first by one checksum of all, then one by one at rank 0. */
 #include <hooksess/hooks/replica_check.h>
 
 #include "base/crc32c.h"
@@ -73,19 +75,6 @@ static bool find_variable(hs_backend backend, size_t *index, hs_variable *variab
     return false;
 }
 
-static uint32_t checksum(const hs_tensor *value)
-{
-    const hs_string *strings = value->data;
-    uint32_t crc = 0;
-    if (value->dtype != HS_STRING)
-        return hs__crc32c(0, value->data, value->bytes);
-    for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
-        crc = hs__crc32c(crc, &strings[i].bytes, sizeof strings[i].bytes);
-        crc = hs__crc32c(crc, strings[i].data, strings[i].bytes);
-    }
-    return crc;
-}
-
 static hs_code read_value(replica_check *hook, hs_raw_session *session, size_t index, const char *name, hs_tensor *host,
                           hs_error *err)
 {
@@ -118,53 +107,6 @@ typedef struct {
     char ranks[200];
 } divergence;
 
-/* Fills one checksum for each checked variable, 0 if it has no memory. */
-static hs_code compute_checksums(replica_check *hook, hs_raw_session *session, comparison *c, hs_error *err)
-{
-    hs_variable variable;
-    hs_tensor host;
-    hs_code code = HS_OK;
-    size_t at = 0;
-    for (size_t i = 0; !code && i < c->n && find_variable(hs_raw_session_backend(session), &at, &variable); i++, at++) {
-        c->sums[i] = 0;
-        if (!(code = read_value(hook, session, at, variable.name, &host, err)) && host.data)
-            c->sums[i] = checksum(&host);
-    }
-    return code;
-}
-
-static hs_code allocate(comparison *c, const hs_env *env, const hs_raw_session *session, hs_error *err)
-{
-    const hs_group *group = hs_raw_session_group(session);
-    const size_t rank_count = (size_t)group->ops->rank_count(group->self);
-    hs_variable variable;
-    for (size_t at = 0; find_variable(hs_raw_session_backend(session), &at, &variable); at++)
-        c->n++;
-    c->sums = hs_env_alloc(env, (c->n + 1) * sizeof *c->sums);
-    c->differs = hs_env_alloc(env, (c->n + 1) * sizeof *c->differs);
-    if (!hs__session_rank(session))
-        c->all = hs_env_alloc(env, (c->n + 1) * rank_count * sizeof *c->all);
-    if (c->sums && c->differs && (c->all || hs__session_rank(session)))
-        return HS_OK;
-    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the checksums of %zu variables", c->n);
-}
-
-static void release(comparison *c, const hs_env *env)
-{
-    hs_env_free(env, c->sums);
-    hs_env_free(env, c->all);
-    hs_env_free(env, c->differs);
-}
-
-/* Collective: compares a checksum of the checksums. */
-static hs_code are_equal(const comparison *c, const hs_group *group, bool *equal, hs_error *err)
-{
-    uint64_t sum = hs__crc32c(0, c->sums, c->n * sizeof *c->sums), words[] = {sum, ~sum};
-    hs_code code = group->ops->allreduce_or(group->self, words, 2, err);
-    *equal = !(words[0] & words[1]);
-    return code;
-}
-
 static void receive(void *user, int32_t rank, hs_bytes bytes)
 {
     comparison *c = user;
@@ -191,22 +133,7 @@ static uint32_t majority(const comparison *c, size_t variable, int32_t rank_coun
     return best;
 }
 
-/* Fills the ranks that do not have `sum`. */
-static void list_minority(const comparison *c, size_t variable, int32_t rank_count, uint32_t sum, divergence *found)
-{
-    found->rank = -1;
-    found->ranks[0] = '\0';
-    for (int32_t i = 0; i < rank_count; i++) {
-        if (c->all[(size_t)i * c->n + variable] == sum)
-            continue;
-        found->several = found->rank >= 0;
-        if (!found->several)
-            found->rank = i;
-        hs__append_item(found->ranks, sizeof found->ranks, "%d", (int)i);
-    }
-}
-
-/* At rank 0. */
+/* At rank 0: marks the variables that differ, and describes the first one. */
 static void find_divergence(const replica_check *hook, comparison *c, int32_t rank_count, divergence *found)
 {
     found->n = 0;
@@ -217,11 +144,19 @@ static void find_divergence(const replica_check *hook, comparison *c, int32_t ra
         if (!c->differs[i] || found->n++)
             continue;
         found->variable = (int64_t)i;
-        list_minority(c, i, rank_count, hook->sends_values ? c->all[i] : majority(c, i, rank_count), found);
+        found->rank = -1;
+        found->ranks[0] = '\0';
+        uint32_t sum = hook->sends_values ? c->all[i] : majority(c, i, rank_count);
+        for (int32_t k = 0; k < rank_count; k++) {
+            if (c->all[(size_t)k * c->n + i] == sum)
+                continue;
+            found->several = found->rank >= 0;
+            if (!found->several)
+                found->rank = k;
+            hs__append_item(found->ranks, sizeof found->ranks, "%d", (int)k);
+        }
     }
 }
-
-/* Sending values. */
 
 static hs_code send_variable(replica_check *hook, hs_raw_session *session, size_t index, const hs_variable *variable,
                              hs_error *err)
@@ -257,46 +192,16 @@ static hs_code send_variable(replica_check *hook, hs_raw_session *session, size_
     return code;
 }
 
-static hs_code send_values(replica_check *hook, hs_raw_session *session, comparison *c, hs_error *err)
-{
-    const hs_group *group = hs_raw_session_group(session);
-    hs_variable variable;
-    hs_code code = group->ops->broadcast(group->self, c->differs, c->n * sizeof *c->differs, 0, err);
-    size_t at = 0;
-    for (size_t i = 0; !code && i < c->n && find_variable(hs_raw_session_backend(session), &at, &variable); i++, at++)
-        if (c->differs[i])
-            code = send_variable(hook, session, at, &variable, err);
-    return code;
-}
-
-/* All ranks fail with the error of the first rank in the minority. */
-static hs_code fail(hs_raw_session *session, const divergence *found, const char *name, hs_error *err)
-{
-    hs_error why;
-    hs_error_set(&why, HS_DATA_LOSS, "variable '%s' differs on rank%s %s from the other ranks", name,
-                 found->several ? "s" : "", found->ranks);
-    hs_raw_session_refuse_saves(session, &why);
-    return hs__session_rank(session) == found->rank ? hs_error_set(err, why.code, "%s", why.message) : HS_OK;
-}
-
-static void log_divergence(const replica_check *hook, const divergence *found, const char *name, int64_t step)
-{
-    char more[48] = "";
-    if (found->n > 1)
-        snprintf(more, sizeof more, " and %lld more", (long long)found->n - 1);
-    hs_log(hook->session_env, HS_LOG_WARNING,
-           "step %lld: variable '%s'%s differed on rank%s %s; all ranks have the values of rank 0 now", (long long)step,
-           name, more, found->several ? "s" : "", found->ranks);
-}
-
 static hs_code compare(replica_check *hook, hs_raw_session *session, comparison *c, int64_t step, hs_error *err)
 {
     const hs_group *group = hs_raw_session_group(session);
+    const hs_backend backend = hs_raw_session_backend(session);
     divergence found;
     hs_variable variable;
-    bool equal;
     memset(&found, 0, sizeof found); /* also the padding, which is sent */
-    hs_code code = are_equal(c, group, &equal, err);
+    uint64_t sum = hs__crc32c(0, c->sums, c->n * sizeof *c->sums), words[] = {sum, ~sum};
+    hs_code code = group->ops->allreduce_or(group->self, words, 2, err);
+    bool equal = !(words[0] & words[1]); /* no bit is set on one rank and clear on another */
     if (code || equal ||
         (code = group->ops->gather(group->self, (hs_bytes){c->sums, c->n * sizeof *c->sums}, 0, receive, c, err)))
         return code;
@@ -308,25 +213,58 @@ static hs_code compare(replica_check *hook, hs_raw_session *session, comparison 
         return hs_error_set(err, HS_INTERNAL,
                             "the checksums of the variables differ between the ranks, but no variable does");
     size_t at = 0;
-    for (int64_t i = 0; find_variable(hs_raw_session_backend(session), &at, &variable) && i < found.variable; i++)
+    for (int64_t i = 0; find_variable(backend, &at, &variable) && i < found.variable; i++)
         at++;
-    if (!hook->sends_values)
-        return fail(session, &found, variable.name, err);
-    code = send_values(hook, session, c, err);
+    const char *name = variable.name, *plural = found.several ? "s" : "";
+    if (!hook->sends_values) { /* all ranks fail with the error of the first rank in the minority */
+        hs_error why;
+        hs_error_set(&why, HS_DATA_LOSS, "variable '%s' differs on rank%s %s from the other ranks", name, plural,
+                     found.ranks);
+        hs_raw_session_refuse_saves(session, &why);
+        return hs__session_rank(session) == found.rank ? hs_error_set(err, why.code, "%s", why.message) : HS_OK;
+    }
+    code = group->ops->broadcast(group->self, c->differs, c->n * sizeof *c->differs, 0, err);
+    at = 0;
+    for (size_t i = 0; !code && i < c->n && find_variable(backend, &at, &variable); i++, at++)
+        if (c->differs[i])
+            code = send_variable(hook, session, at, &variable, err);
+    char more[48] = "";
+    if (found.n > 1)
+        snprintf(more, sizeof more, " and %lld more", (long long)found.n - 1);
     if (!code && !hs__session_rank(session))
-        log_divergence(hook, &found, variable.name, step);
+        hs_log(hook->session_env, HS_LOG_WARNING,
+               "step %lld: variable '%s'%s differed on rank%s %s; all ranks have the values of rank 0 now", (long long)step,
+               name, more, plural, found.ranks);
     return code;
 }
 
 static hs_code check_ranks(replica_check *hook, hs_raw_session *session, int64_t step, hs_error *err)
 {
+    const hs_env *env = &hook->base.env;
+    const hs_group *group = hs_raw_session_group(session);
+    const hs_backend backend = hs_raw_session_backend(session);
+    const bool gathers = !hs__session_rank(session);
     comparison c = {0};
-    hs_code code = allocate(&c, &hook->base.env, session, err);
-    if (!code)
-        code = compute_checksums(hook, session, &c, err);
+    hs_variable variable;
+    hs_tensor host;
+    hs_code code = HS_OK;
+    for (size_t at = 0; find_variable(backend, &at, &variable); at++)
+        c.n++;
+    c.sums = hs_env_alloc(env, (c.n + 1) * sizeof *c.sums);
+    c.differs = hs_env_alloc(env, (c.n + 1) * sizeof *c.differs);
+    if (gathers)
+        c.all = hs_env_alloc(env, (c.n + 1) * (size_t)group->ops->rank_count(group->self) * sizeof *c.all);
+    if (!c.sums || !c.differs || (gathers && !c.all))
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the checksums of %zu variables", c.n);
+    size_t at = 0;
+    for (size_t i = 0; !code && i < c.n && find_variable(backend, &at, &variable); i++, at++)
+        if (!(code = read_value(hook, session, at, variable.name, &host, err)))
+            c.sums[i] = host.data ? hs__crc32c_of_tensor(&host) : 0; /* 0: it has no memory */
     if (!code && !(code = hs__check_ranks(session, err)))
         code = compare(hook, session, &c, step, err);
-    release(&c, &hook->base.env);
+    hs_env_free(env, c.sums);
+    hs_env_free(env, c.all);
+    hs_env_free(env, c.differs);
     return code;
 }
 

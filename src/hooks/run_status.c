@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* begin reads and removes the files of an earlier run. before_run and boundary write status.json (write_status) when the
+ * phase or the last saved step has changed, and close_status writes it for the last time, then outcome.json. */
 #include <hooksess/checkpoint.h>
 #include <hooksess/hooks/run_status.h>
 

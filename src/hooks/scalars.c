@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The rows come from scalar_rows.c. This file writes them as events, unless the program has its own sink. */
 #include <hooksess/hooks/scalars.h>
 
 #include "hooks/ranks.h"

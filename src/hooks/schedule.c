@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* before_run sets the number to the scheduled value, multiplied by the factor by which other code has changed it. */
 #include <hooksess/hooks/schedule.h>
 
 #include "base/env.h"
@@ -66,21 +67,6 @@ static bool is_number(double value)
     return fabs(value) <= (double)FLT_MAX;
 }
 
-static hs_code check_points(const hs_schedule_options *o, hs_error *err)
-{
-    for (const hs_schedule_point *point = o->points; point && point->step; point++) {
-        if (point->step < 0 || (point > o->points && point->step <= point[-1].step))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: step %lld; steps must be at least 1 and ascend",
-                                (long long)point->step);
-        if (!is_number(point->value))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: the value at step %lld is %g; it must be finite",
-                                (long long)point->step, point->value);
-    }
-    if (o->points && (o->decay != HS_DECAY_NONE || o->hold_steps))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "points excludes decay and hold_steps");
-    return HS_OK;
-}
-
 static hs_code check(const void *given, hs_error *err)
 {
     const hs_schedule_options *o = given;
@@ -109,7 +95,17 @@ static hs_code check(const void *given, hs_error *err)
     if (o->decay == HS_DECAY_EXPONENTIAL && !(o->from > 0 && o->to > 0))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "exponential decay from %g to %g; both must be positive", o->from,
                             o->to);
-    return check_points(o, err);
+    for (const hs_schedule_point *point = o->points; point && point->step; point++) {
+        if (point->step < 0 || (point > o->points && point->step <= point[-1].step))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: step %lld; steps must be at least 1 and ascend",
+                                (long long)point->step);
+        if (!is_number(point->value))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: the value at step %lld is %g; it must be finite",
+                                (long long)point->step, point->value);
+    }
+    if (o->points && (o->decay != HS_DECAY_NONE || o->hold_steps))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "points excludes decay and hold_steps");
+    return HS_OK;
 }
 
 double hs_schedule_value(const hs_schedule_options *given, int64_t step)
@@ -156,35 +152,11 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return check_number(hook, found.dtype, found.shape.rank, err);
 }
 
-static hs_code borrow_value(schedule *hook, hs_error *err)
-{
-    hs_node node;
-    hs_tensor memory;
-    hs_code code = hs_backend_find(hook->backend, hook->name, &node, err);
-    if (code || (code = hook->backend.ops->lend_value(hs_raw_session_handle(hook->session), node, &memory, err)) ||
-        (code = check_number(hook, memory.dtype, memory.rank, err)))
-        return code;
-    hook->number.dtype = memory.dtype;
-    hook->memory = memory.data;
-    return HS_OK;
-}
-
 static hs_code read_number(const schedule *hook, double *number, hs_error *err)
 {
     if (hook->is_variable)
         return hs__number_read(&hook->number, hook->session, number, err);
     *number = hook->number.dtype == HS_FLOAT ? (double)*(const float *)hook->memory : *(const double *)hook->memory;
-    return HS_OK;
-}
-
-static hs_code write_number(const schedule *hook, double number, hs_error *err)
-{
-    if (hook->is_variable)
-        return hs__number_write(&hook->number, hook->session, number, err);
-    if (hook->number.dtype == HS_FLOAT)
-        *(float *)hook->memory = (float)number;
-    else
-        *(double *)hook->memory = number;
     return HS_OK;
 }
 
@@ -203,28 +175,20 @@ static double changed_factor(const schedule *hook, double found)
     return isfinite(factor) ? factor : 0;
 }
 
-static void adopt_change(schedule *hook, double found, int64_t step)
-{
-    const hs_env *env = hs_backend_env(hook->backend);
-    double factor = changed_factor(hook, found);
-    if (factor == 0) {
-        hs_log(env, HS_LOG_WARNING, "step %lld: '%s' was changed from %g to %g; the schedule overwrites it",
-               (long long)step, hook->name, hook->written, found);
-        return;
-    }
-    hook->factor = factor;
-    hs_log(env, HS_LOG_INFO, "step %lld: '%s' was changed from %g to %g; the schedule continues, multiplied by %g",
-           (long long)step, hook->name, hook->written, found, hook->factor);
-}
-
 static hs_code set_number(schedule *hook, int64_t step, hs_error *err)
 {
     double number = scheduled(&hook->options, step) * hook->factor;
-    hs_code code = write_number(hook, number, err);
+    const bool is_float = hook->number.dtype == HS_FLOAT;
+    hs_code code = HS_OK;
+    if (hook->is_variable)
+        code = hs__number_write(&hook->number, hook->session, number, err);
+    else if (is_float)
+        *(float *)hook->memory = (float)number;
+    else
+        *(double *)hook->memory = number;
     if (code)
         return code;
-    /* the value that read_number returns */
-    hook->written = hook->number.dtype == HS_FLOAT ? (double)(float)number : number;
+    hook->written = is_float ? (double)(float)number : number; /* the value that read_number returns */
     hook->restore_generation = hs_raw_session_restores(hook->session);
     hook->loaded = false;
     return HS_OK;
@@ -236,9 +200,16 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     schedule *hook = self;
     (void)coordinator;
     hook->session = session;
-    hs_code code = hook->is_variable ? HS_OK : borrow_value(hook, err);
-    if (code)
-        return code;
+    if (!hook->is_variable) {
+        hs_node node;
+        hs_tensor memory;
+        hs_code code = hs_backend_find(hook->backend, hook->name, &node, err);
+        if (code || (code = hook->backend.ops->lend_value(hs_raw_session_handle(session), node, &memory, err)) ||
+            (code = check_number(hook, memory.dtype, memory.rank, err)))
+            return code;
+        hook->number.dtype = memory.dtype;
+        hook->memory = memory.data;
+    }
     int64_t step = hs_raw_session_global_step(session, err);
     return step < 0 ? err->code : set_number(hook, step, err);
 }
@@ -246,6 +217,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     schedule *hook = self;
+    const hs_env *env = hs_backend_env(hook->backend);
     double found;
     int64_t step = hs_run_context_global_step(run, err);
     (void)args;
@@ -255,8 +227,15 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         hs_code code = read_number(hook, &found, err);
         if (code)
             return code;
-        if (found != hook->written)
-            adopt_change(hook, found, step);
+        double factor = changed_factor(hook, found);
+        if (found != hook->written && factor == 0)
+            hs_log(env, HS_LOG_WARNING, "step %lld: '%s' was changed from %g to %g; the schedule overwrites it",
+                   (long long)step, hook->name, hook->written, found);
+        if (found != hook->written && factor != 0) {
+            hook->factor = factor;
+            hs_log(env, HS_LOG_INFO, "step %lld: '%s' was changed from %g to %g; the schedule continues, multiplied by %g",
+                   (long long)step, hook->name, hook->written, found, factor);
+        }
     }
     return set_number(hook, step, err);
 }
@@ -307,30 +286,24 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "schedule", .begin = begin, .after_create_session = after_create_session,
             .before_run = before_run, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
-static hs_code copy_points(schedule *hook, const hs_schedule_point *given, hs_error *err)
-{
-    size_t n = 1;
-    if (!given)
-        return HS_OK;
-    while (given[n - 1].step)
-        n++;
-    if (!(hook->points = hs__alloc(&hook->base.env, n, sizeof *given)))
-        return hs__no_memory(err, n * sizeof *given, "the schedule's points");
-    memcpy(hook->points, given, n * sizeof *given);
-    return HS_OK;
-}
-
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     schedule *hook = self;
     const hs_schedule_options *options = given;
+    size_t n = 1;
     if (!(hook->name = hs__hook_text(hook, options->value, err)))
         return HS_RESOURCE_EXHAUSTED;
-    hs_code code = copy_points(hook, options->points, err);
+    if (options->points) {
+        while (options->points[n - 1].step)
+            n++;
+        if (!(hook->points = hs__alloc(&hook->base.env, n, sizeof *hook->points)))
+            return hs__no_memory(err, n * sizeof *hook->points, "the schedule's points");
+        memcpy(hook->points, options->points, n * sizeof *hook->points);
+    }
     hook->options = *options;
     hook->options.value = hook->name;
     hook->options.points = hook->points;
-    return code;
+    return HS_OK;
 }
 
 hs_hook hs_schedule_hook(const hs_schedule_options *given)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* after_run reports the rates when the timer fires: as events, and at most once in a second as a line of the log. */
 #include <hooksess/hooks/step_counter.h>
 
 #include "base/text.h"
@@ -71,46 +72,9 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return HS_OK;
 }
 
-static void check_for_stall(step_counter *hook, int64_t step)
-{
-    bool stalled = step == hook->last_step;
-    if (stalled && !hook->stalled)
-        hs_log(
-            hook->session_env, HS_LOG_WARNING,
-            "step %lld: the global step does not advance; check that runs fetch the training op, and that it advances the "
-            "step",
-            (long long)step);
-    hook->stalled = stalled;
-    hook->last_step = step;
-}
-
 static double rate_between(moment from, moment to)
 {
     return (double)(to.step - from.step) * 1e9 / (double)(to.ns - from.ns);
-}
-
-/* "85 steps/s, 1000 tokens/s, MFU 40 %" */
-static void format_rates(const step_counter *hook, double rate, char *text, size_t size)
-{
-    char number[HS__NUMBER_TEXT];
-    snprintf(text, size, "%s steps/s", hs__rate_text(number, rate));
-    if (hook->unit)
-        hs__append(text, size, ", %s %s/s", hs__rate_text(number, rate * hook->units_per_step), hook->unit);
-    if (hook->flops_per_step > 0)
-        hs__append(text, size, ", MFU %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
-}
-
-static hs_code write_events(const step_counter *hook, double rate, int64_t step, hs_error *err)
-{
-    hs_code code = hs_summary_writer_scalar(hook->writer, hook->tag, rate, step, err);
-    char tag[TAG];
-    if (!code && hook->unit) {
-        snprintf(tag, sizeof tag, "%s/sec", hook->unit);
-        code = hs_summary_writer_scalar(hook->writer, tag, rate * hook->units_per_step, step, err);
-    }
-    if (!code && hook->flops_per_step > 0)
-        code = hs_summary_writer_scalar(hook->writer, "mfu", rate * hook->flops_per_step / hook->peak_flops, step, err);
-    return code;
 }
 
 /* A line has the mean since the last line, because a run may reach many rates in a second. If the clock is too coarse for a
@@ -118,14 +82,30 @@ static hs_code write_events(const step_counter *hook, double rate, int64_t step,
 static hs_code report_rates(step_counter *hook, moment now, hs_error *err)
 {
     if (now.ns - hook->logged.ns >= LINE_NS) {
-        char rates[TAG];
-        format_rates(hook, rate_between(hook->logged, now), rates, sizeof rates);
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s", (long long)now.step, rates);
+        char text[TAG], number[HS__NUMBER_TEXT]; /* "85 steps/s, 1000 tokens/s, MFU 40 %" */
+        double rate = rate_between(hook->logged, now);
+        snprintf(text, sizeof text, "%s steps/s", hs__rate_text(number, rate));
+        if (hook->unit)
+            hs__append(text, sizeof text, ", %s %s/s", hs__rate_text(number, rate * hook->units_per_step), hook->unit);
+        if (hook->flops_per_step > 0)
+            hs__append(text, sizeof text, ", MFU %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s", (long long)now.step, text);
         hook->logged = now;
     }
     moment from = hook->counted;
     hook->counted = now;
-    return hook->writer && now.ns > from.ns ? write_events(hook, rate_between(from, now), now.step, err) : HS_OK;
+    if (!hook->writer || now.ns <= from.ns)
+        return HS_OK;
+    double rate = rate_between(from, now);
+    hs_code code = hs_summary_writer_scalar(hook->writer, hook->tag, rate, now.step, err);
+    if (!code && hook->unit) {
+        char tag[TAG];
+        snprintf(tag, sizeof tag, "%s/sec", hook->unit);
+        code = hs_summary_writer_scalar(hook->writer, tag, rate * hook->units_per_step, now.step, err);
+    }
+    if (!code && hook->flops_per_step > 0)
+        code = hs_summary_writer_scalar(hook->writer, "mfu", rate * hook->flops_per_step / hook->peak_flops, now.step, err);
+    return code;
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -138,7 +118,14 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (step < 0)
         return err->code;
     bool due = hs_timer_due(hook->timing.timer, run, step), begins = hs_timer_begin(hook->timing.timer, run, step);
-    check_for_stall(hook, step);
+    bool stalled = step == hook->last_step;
+    if (stalled && !hook->stalled)
+        hs_log(hook->session_env, HS_LOG_WARNING,
+               "step %lld: the global step does not advance; check that runs fetch the training op, and that it advances "
+               "the step",
+               (long long)step);
+    hook->stalled = stalled;
+    hook->last_step = step;
     if (!begins && !due)
         return HS_OK;
     moment now = {step, hs_run_context_now(run)};
@@ -185,28 +172,19 @@ static const hs_hook_ops ops =
             .before_run = before_run, .after_run = after_run, .end = end, .save_state = save_state,
             .load_state = load_state, .destroy = destroy);
 
-static hs_code set_timer(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
-    bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
-    const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .trigger = options->trigger};
-    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
-}
-
-static bool is_amount(double number)
-{
-    return number >= 0 && isfinite(number);
-}
-
-static hs_code check_units(const hs_step_counter_options *o, hs_error *err)
-{
+    const hs_step_counter_options *o = given;
     const struct {
         const char *name;
         double amount;
     } amounts[] = {
         {"units_per_step", o->units_per_step}, {"flops_per_step", o->flops_per_step}, {"peak_flops", o->peak_flops}};
+    if (o->summary_dir && o->summary_writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "each of summary_dir and summary_writer is given; give at most one of the two");
     for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++)
-        if (!is_amount(amounts[i].amount))
+        if (!(amounts[i].amount >= 0) || isinf(amounts[i].amount))
             return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be finite and at least 0", amounts[i].name,
                                 amounts[i].amount);
     if (o->unit && o->units_per_step == 0)
@@ -219,37 +197,26 @@ static hs_code check_units(const hs_step_counter_options *o, hs_error *err)
     return HS_OK;
 }
 
-static hs_code check(const void *given, hs_error *err)
-{
-    const hs_step_counter_options *options = given;
-    if (options->summary_dir && options->summary_writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "each of summary_dir and summary_writer is given; give at most one of the two");
-    return check_units(options, err);
-}
-
-static hs_code fill_units(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
-{
-    hook->units_per_step = options->units_per_step;
-    hook->flops_per_step = options->flops_per_step;
-    hook->peak_flops = options->peak_flops;
-    if (options->units_per_step > 0 && !(hook->unit = hs__hook_text(hook, options->unit ? options->unit : "examples", err)))
-        return HS_RESOURCE_EXHAUSTED;
-    return HS_OK;
-}
-
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     step_counter *hook = self;
     const hs_step_counter_options *options = given;
-    hs_code code = set_timer(hook, options, err);
+    bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
+    const hs__timing_options timing = {
+        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .trigger = options->trigger};
+    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     if (code)
         return code;
     hook->base.flags = HS_HOOK_CHIEF_ONLY;
     hook->given_writer = options->summary_writer;
-    if (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err)))
+    hook->units_per_step = options->units_per_step;
+    hook->flops_per_step = options->flops_per_step;
+    hook->peak_flops = options->peak_flops;
+    if ((options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err))) ||
+        (options->units_per_step > 0 &&
+         !(hook->unit = hs__hook_text(hook, options->unit ? options->unit : "examples", err))))
         return HS_RESOURCE_EXHAUSTED;
-    return fill_units(hook, options, err);
+    return HS_OK;
 }
 
 hs_hook hs_step_counter_hook(const hs_step_counter_options *given)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* compute_end finds out when the time is up. stop_if_late compares this time with that of a step and a save: at the begin
+ * and after each step. */
 #include <hooksess/hooks/stop_after.h>
 
 #include "hooks/make.h"
@@ -49,12 +51,6 @@ static double remaining_secs(const stop_after *hook, limit which, int64_t now_ns
     }
 }
 
-static int64_t to_ns(double secs)
-{
-    double ns = secs * 1e9;
-    return ns >= (double)FAR_AWAY_NS ? FAR_AWAY_NS : ns <= -(double)FAR_AWAY_NS ? -FAR_AWAY_NS : (int64_t)ns;
-}
-
 /* Computes when the time is up. */
 static void compute_end(stop_after *hook, int64_t now_ns)
 {
@@ -66,7 +62,8 @@ static void compute_end(stop_after *hook, int64_t now_ns)
             hook->ends_by = (limit)i;
         }
     }
-    hook->ends_ns = now_ns + to_ns(least);
+    double ns = fmin(fmax(least * 1e9, -(double)FAR_AWAY_NS), (double)FAR_AWAY_NS);
+    hook->ends_ns = now_ns + (int64_t)ns;
     hook->checked_ns = now_ns;
 }
 
@@ -88,43 +85,27 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return HS_OK;
 }
 
-/* True if the rest of total_secs is too short for a step and a save. Their durations are the checkpoint's, because this
- * process has made no step yet. */
-static bool is_used_up(const stop_after *hook, int64_t now_ns)
-{
-    const record *resumed = &hook->resumed;
-    return hook->has_resumed && hook->limits[TOTAL] > 0 &&
-           remaining_secs(hook, TOTAL, now_ns) < required_secs(hook, resumed->longest_ns, resumed->save_secs);
-}
-
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     stop_after *hook = self;
+    const record *resumed = &hook->resumed;
     bool first = !hook->session;
     int64_t now_ns = hs_env_monotonic_ns(hook->session_env);
     (void)err;
     hook->session = session;
     hook->has_last = false; /* a recovery is not part of a step */
-    if (!first || !is_used_up(hook, now_ns))
+    if (!first || !hook->has_resumed || !(hook->limits[TOTAL] > 0))
+        return HS_OK;
+    /* The durations of a step and a save are the checkpoint's, because this process has made no step yet. */
+    if (remaining_secs(hook, TOTAL, now_ns) >= required_secs(hook, resumed->longest_ns, resumed->save_secs))
         return HS_OK;
     hs_log(hook->session_env, HS_LOG_INFO,
            "training is already done: %.6g s of total_secs %.6g are used; a step (%.3g s) and a save (%.3g s) may not fit "
            "in the rest",
-           (double)used_ns(hook, now_ns) / 1e9, hook->limits[TOTAL], (double)hook->resumed.longest_ns / 1e9,
-           hook->resumed.save_secs);
+           (double)used_ns(hook, now_ns) / 1e9, hook->limits[TOTAL], (double)resumed->longest_ns / 1e9, resumed->save_secs);
     hook->logged = true;
     hs_coordinator_request_stop(coordinator, NULL);
     return HS_OK;
-}
-
-static void log_stop(stop_after *hook, hs_run_context *run, double remaining, double save_secs)
-{
-    int64_t step = hs_run_context_global_step(run, NULL);
-    hs_log(hook->session_env, HS_LOG_INFO,
-           "step %lld: stopping: %.3g s remain of %s %.13g; a step may take %.3g s, a save %.3g s, margin_secs is %.3g",
-           (long long)step, remaining, limit_names[hook->ends_by], hook->limits[hook->ends_by],
-           (double)hook->longest_ns / 1e9, save_secs, hook->margin_secs);
-    hook->logged = true;
 }
 
 /* Stops if another step and a save would take longer than the remaining time. */
@@ -134,7 +115,11 @@ static void stop_if_late(stop_after *hook, hs_run_context *run, int64_t now_ns)
     if (remaining >= required_secs(hook, hook->longest_ns, save_secs))
         return;
     if (!hook->logged)
-        log_stop(hook, run, remaining, save_secs);
+        hs_log(hook->session_env, HS_LOG_INFO,
+               "step %lld: stopping: %.3g s remain of %s %.13g; a step may take %.3g s, a save %.3g s, margin_secs is %.3g",
+               (long long)hs_run_context_global_step(run, NULL), remaining, limit_names[hook->ends_by],
+               hook->limits[hook->ends_by], (double)hook->longest_ns / 1e9, save_secs, hook->margin_secs);
+    hook->logged = true;
     hs_run_context_interrupt(run);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* after_create_session turns a number of steps into the last step. after_run stops there. */
 #include <hooksess/hooks/stop_at_step.h>
 
 #include "hooks/lookup.h"

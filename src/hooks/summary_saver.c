@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The sampler decides which runs fetch the summary ops. write_summaries writes their values. */
 #include <hooksess/hooks/summary_saver.h>
 
 #include "hooks/make.h"
@@ -33,48 +34,39 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return HS_OK;
 }
 
-/* Sets the ops to fetch. Returns false if there are none. */
-static bool find_ops(summary_saver *hook)
-{
-    const char *const *names = hook->summary_ops;
-    if (!names) {
-        hook->scaffold_op[0] = hs_scaffold_fields(hook->scaffold)->summary_op;
-        names = hook->scaffold_op;
-    }
-    hook->sampler.args = (hs_run_args)HS_INIT(hs_run_args, .names = names);
-    return names[0];
-}
-
-/* Also writes the START record, so that TensorBoard drops events of a crashed run from the next step on. */
-static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err)
-{
-    hs_code code = hs_raw_session_event_writer(session, hook->summary_dir, hook->given_writer, &hook->writer, err);
-    hook->started = !code;
-    hook->has_ops = find_ops(hook);
-    return code;
-}
-
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     summary_saver *hook = self;
-    hs_code code = hook->started ? HS_OK : start(hook, hs_run_context_session(run), err);
-    return code || !hook->has_ops ? code : hs__sampler_before(&hook->sampler, run, args, err);
-}
-
-static hs_code write_summary(const summary_saver *hook, const hs_tensor *value, size_t index, hs_error *err)
-{
-    if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary op '%s' does not return a string (a serialized Summary)",
-                            hook->sampler.args.names[index]);
-    const hs_string *summary = value->data;
-    return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->sampler.clock.step, err) : HS_OK;
+    if (!hook->started) {
+        /* Also writes the START record, so that TensorBoard drops events of a crashed run from the next step on. */
+        hs_code code = hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer,
+                                                   &hook->writer, err);
+        if (code)
+            return code;
+        hook->started = true;
+        const char *const *names = hook->summary_ops;
+        if (!names) {
+            hook->scaffold_op[0] = hs_scaffold_fields(hook->scaffold)->summary_op;
+            names = hook->scaffold_op;
+        }
+        hook->has_ops = names[0];
+        hook->sampler.args = (hs_run_args)HS_INIT(hs_run_args, .names = names);
+    }
+    return hook->has_ops ? hs__sampler_before(&hook->sampler, run, args, err) : HS_OK;
 }
 
 static hs_code write_summaries(const summary_saver *hook, const hs_run_values *values, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < hs_run_values_count(values); i++)
-        code = write_summary(hook, hs_run_values_tensor(values, i), i, err);
+    for (size_t i = 0; !code && i < hs_run_values_count(values); i++) {
+        const hs_tensor *value = hs_run_values_tensor(values, i);
+        if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "summary op '%s' does not return a string (a serialized Summary)",
+                                hook->sampler.args.names[i]);
+        const hs_string *summary = value->data;
+        if (summary->bytes)
+            code = hs_summary_writer_summary(hook->writer, *summary, hook->sampler.clock.step, err);
+    }
     return code;
 }
 
@@ -92,22 +84,17 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return code;
 }
 
-/* The last sample has a separate run. */
-static hs_code write_last(summary_saver *hook, hs_raw_session *session, hs_error *err)
-{
-    const hs_run_values *values;
-    bool samples;
-    if (!hook->sampler.begun)
-        return HS_OK;
-    hs_code code = hs__sampler_end(&hook->sampler, session, &values, &samples, err);
-    return code || !samples ? code : write_summaries(hook, values, err);
-}
-
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     summary_saver *hook = self;
-    hs_code code = write_last(hook, session, err);
-    return code || !hook->writer ? code : hs_raw_session_flush_writer(session, hook->writer, true, err);
+    const hs_run_values *values;
+    bool samples;
+    if (hook->sampler.begun) { /* the last sample has a separate run */
+        hs_code code = hs__sampler_end(&hook->sampler, session, &values, &samples, err);
+        if (code || (samples && (code = write_summaries(hook, values, err))))
+            return code;
+    }
+    return hook->writer ? hs_raw_session_flush_writer(session, hook->writer, true, err) : HS_OK;
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
@@ -150,18 +137,13 @@ static hs_code check(const void *given, hs_error *err)
     return HS_OK;
 }
 
-static hs_code set_timer(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)
-{
-    const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
-    return hs__timing_init(&hook->sampler.timing, &timing, &hook->base.env, err);
-}
-
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     summary_saver *hook = self;
     const hs_summary_saver_options *options = given;
-    hs_code code = set_timer(hook, options, err);
+    const hs__timing_options timing = {
+        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
+    hs_code code = hs__timing_init(&hook->sampler.timing, &timing, &hook->base.env, err);
     if (code)
         return code;
     hook->base.flags = HS_HOOK_CHIEF_ONLY;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A thread calls poll_progress, which compares the session's phase and progress with the last ones, warns when a limit is
+ * reached, and aborts the run if the options say so. A second thread writes the heartbeat file. */
 #include <hooksess/hooks/watchdog.h>
 
 #include "base/c_locale.h"
@@ -47,11 +49,12 @@ static int64_t ms_of(int64_t ns)
     return (ns + 500000) / 1000000;
 }
 
-static size_t format_heartbeat(heartbeat *h, bool closed, char line[LINE])
+static void write_heartbeat(heartbeat *h, bool closed)
 {
     pulse *p = &h->pulse;
-    char hook[NAME], *end = line;
+    char line[LINE], hook[NAME], *end = line;
     int64_t since = atomic_load(&p->since_ns);
+    hs_error error = {0};
     hs__json_writer out = {.put = hs__json_put_in_memory, .to = &end};
     snprintf(hook, sizeof hook, "%s", closed ? "" : atomic_load(&p->hook));
     hs__json_open(&out, NULL, '{');
@@ -64,14 +67,7 @@ static size_t format_heartbeat(heartbeat *h, bool closed, char line[LINE])
     hs__json_put_bool(&out, "stalled", !closed && atomic_load(&p->stalled));
     hs__json_close(&out, '}');
     *end++ = '\n';
-    return (size_t)(end - line);
-}
-
-static void write_heartbeat(heartbeat *h, bool closed)
-{
-    char line[LINE];
-    hs_error error = {0};
-    hs_code code = hs__file_replace_by(&h->env, h->tmp, h->path, line, format_heartbeat(h, closed, line), false, &error);
+    hs_code code = hs__file_replace_by(&h->env, h->tmp, h->path, line, (size_t)(end - line), false, &error);
     if (code && !h->failed && !atomic_load(&h->abandoned))
         hs_log(&h->env, HS_LOG_WARNING, "watchdog: cannot write the heartbeat: %s", error.message);
     h->failed |= code != HS_OK;
@@ -101,16 +97,13 @@ static hs_code write_heartbeats(void *user, hs_coordinator *coordinator, hs_erro
     return HS_OK;
 }
 
-static hs_code start_writing(heartbeat *h, hs_coordinator *threads, hs_error *err)
+/* Registers a thread with the coordinator and starts it. The caller frees it, also after a failure. */
+static hs_code start_thread(hs_thread **thread, const hs_thread_options *options, hs_coordinator *threads, hs_error *err)
 {
-    const hs_thread_options options =
-        HS_INIT(hs_thread_options, .name = "heartbeat", .run = write_heartbeats, .user = h, .env = &h->env);
-    hs_code code;
-    if (!(h->thread = hs_thread_new(&options, err)))
+    if (!(*thread = hs_thread_new(options, err)))
         return HS_RESOURCE_EXHAUSTED;
-    if (!(code = hs_coordinator_register(threads, h->thread, err)))
-        code = hs_thread_start(h->thread, err);
-    return code;
+    hs_code code = hs_coordinator_register(threads, *thread, err);
+    return code ? code : hs_thread_start(*thread, err);
 }
 
 static heartbeat *start_heartbeat(const hs_env *env, const char *path, double every_n_secs, hs_coordinator *threads,
@@ -134,27 +127,14 @@ static heartbeat *start_heartbeat(const hs_env *env, const char *path, double ev
     atomic_init(&h->pulse.progress, 0);
     atomic_init(&h->pulse.since_ns, hs_env_monotonic_ns(env));
     atomic_init(&h->pulse.stalled, false);
-    if (start_writing(h, threads, err)) {
+    const hs_thread_options options =
+        HS_INIT(hs_thread_options, .name = "heartbeat", .run = write_heartbeats, .user = h, .env = &h->env);
+    if (start_thread(&h->thread, &options, threads, err)) {
         hs_thread_free(h->thread);
         hs_env_free(env, h);
         return NULL;
     }
     return h;
-}
-
-static void end_heartbeat(heartbeat *h)
-{
-    if (!h)
-        return;
-    hs_env env = h->env;
-    bool ended = hs_thread_wait(h->thread, PATIENCE_SECS);
-    hs_thread_free(h->thread);
-    if (ended) {
-        hs_env_free(&env, h);
-        return;
-    }
-    hs_log(&env, HS_LOG_WARNING, "watchdog: writing '%s' hangs; its thread is abandoned", h->path);
-    atomic_store(&h->abandoned, true);
 }
 
 /* The present time without progress, in one phase and hook. */
@@ -212,40 +192,20 @@ static void learn(watchdog *w, hs_phase phase, int64_t ns)
         continue;
 }
 
-/* Ignores times too short to raise the limit above its floor. The learned times are part of the checkpoint: without this,
- * timing noise would make checkpoints of equal runs differ. */
-static bool is_learned(const watchdog *w, hs_phase phase, int64_t ns)
-{
-    return w->factor * (double)ns / NS > floor_of(w, phase);
-}
-
 /* The watching thread. */
-
-static void describe_limit(watchdog *w, hs_phase phase, char *text, size_t size)
-{
-    double limit = limit_secs(w, phase);
-    if (limit > floor_of(w, phase))
-        hs__snprintf(text, size, "%.4g s, %g times the longest duration so far", limit, w->factor);
-    else
-        hs__snprintf(text, size, "%.4g s, the minimum for this phase", limit);
-}
 
 static void warn(watchdog *w, double secs)
 {
-    char limit[80], threads[THREADS] = "", hook[96] = "";
+    char threads[THREADS] = "", hook[96] = "", factor[80] = "the minimum for this phase";
     size_t n = hs_coordinator_live_threads(atomic_load(&w->coordinator), threads, sizeof threads);
-    describe_limit(w, w->now.phase, limit, sizeof limit);
+    double limit = limit_secs(w, w->now.phase);
+    if (limit > floor_of(w, w->now.phase))
+        hs__snprintf(factor, sizeof factor, "%g times the longest duration so far", w->factor);
     if (*w->now.hook)
         snprintf(hook, sizeof hook, " in hook '%s';", w->now.hook);
-    hs_log(w->env, HS_LOG_WARNING, "watchdog: no progress for %.4g s in phase '%s';%s the limit is %s; running threads: %s",
-           secs, hs_phase_name(w->now.phase), hook, limit, n ? threads : "none");
-}
-
-/* Saves and the end of the session are not aborted. */
-static bool may_abort(const watchdog *w)
-{
-    return w->aborts && !atomic_load(&w->aborting) && w->now.phase != HS_PHASE_SAVE && w->now.phase != HS_PHASE_END &&
-           atomic_load(&w->session);
+    hs_log(w->env, HS_LOG_WARNING,
+           "watchdog: no progress for %.4g s in phase '%s';%s the limit is %.4g s, %s; running threads: %s", secs,
+           hs_phase_name(w->now.phase), hook, limit, factor, n ? threads : "none");
 }
 
 static void abort_run(watchdog *w, double secs)
@@ -259,53 +219,12 @@ static void abort_run(watchdog *w, double secs)
     hs_log(w->env, HS_LOG_ERROR, "%s", w->abort.message);
 }
 
-static void publish(watchdog *w)
-{
-    if (!w->heartbeat)
-        return;
-    pulse *p = &w->heartbeat->pulse;
-    atomic_store(&p->phase, (int)w->now.phase);
-    atomic_store(&p->hook, w->now.hook);
-    atomic_store(&p->progress, w->now.progress);
-    atomic_store(&p->since_ns, w->now.since_ns);
-    atomic_store(&p->stalled, w->now.warned);
-}
-
 static void begin_idle_time(watchdog *w, const idle_time *next, int64_t now)
 {
     double limit = limit_secs(w, next->phase);
     w->now = *next;
     w->now.since_ns = now;
     w->now.warn_after_ns = limit < (double)INT64_MAX / NS / 4 ? (int64_t)(limit * NS) : INT64_MAX;
-}
-
-static void end_idle_time(watchdog *w, int64_t now)
-{
-    int64_t ns = now - w->now.since_ns;
-    if (w->now.warned)
-        hs_log(w->env, HS_LOG_WARNING, "watchdog: progress resumed in phase '%s' after %.4g s", hs_phase_name(w->now.phase),
-               (double)ns / NS);
-    if (is_learned(w, w->now.phase, ns))
-        learn(w, w->now.phase, ns);
-}
-
-static void warn_and_abort(watchdog *w, int64_t ns)
-{
-    double secs = (double)ns / NS;
-    w->now.warned = true;
-    w->now.warn_after_ns = ns < INT64_MAX / 2 ? 2 * ns : INT64_MAX;
-    warn(w, secs);
-    if (may_abort(w))
-        abort_run(w, secs);
-}
-
-/* If the watchdog itself did not run, the process was stopped or suspended, which is not a stall. */
-static void skip_suspension(watchdog *w, int64_t now)
-{
-    int64_t gap = now - w->polled_ns;
-    if (gap > 0 && (double)gap / NS > limit_secs(w, w->now.phase) / 2)
-        w->now.since_ns += gap;
-    w->polled_ns = now;
 }
 
 static void poll_progress(watchdog *w)
@@ -315,14 +234,40 @@ static void poll_progress(watchdog *w)
     hs_raw_session *session = atomic_load(&w->session);
     if (session)
         next.phase = hs_raw_session_phase(session, &next.hook, &next.progress);
-    skip_suspension(w, now);
+
+    /* If the watchdog itself did not run, the process was stopped or suspended, which is not a stall. */
+    int64_t gap = now - w->polled_ns;
+    if (gap > 0 && (double)gap / NS > limit_secs(w, w->now.phase) / 2)
+        w->now.since_ns += gap;
+    w->polled_ns = now;
+
+    int64_t idle_ns = now - w->now.since_ns;
     if (next.phase != w->now.phase || next.progress != w->now.progress || next.hook != w->now.hook) {
-        end_idle_time(w, now);
+        if (w->now.warned)
+            hs_log(w->env, HS_LOG_WARNING, "watchdog: progress resumed in phase '%s' after %.4g s",
+                   hs_phase_name(w->now.phase), (double)idle_ns / NS);
+        /* Ignores times too short to raise the limit above its floor. The learned times are part of the checkpoint: without
+         * this, timing noise would make checkpoints of equal runs differ. */
+        if (w->factor * (double)idle_ns / NS > floor_of(w, w->now.phase))
+            learn(w, w->now.phase, idle_ns);
         begin_idle_time(w, &next, now);
-    } else if (now - w->now.since_ns >= w->now.warn_after_ns) {
-        warn_and_abort(w, now - w->now.since_ns);
+    } else if (idle_ns >= w->now.warn_after_ns) {
+        w->now.warned = true;
+        w->now.warn_after_ns = idle_ns < INT64_MAX / 2 ? 2 * idle_ns : INT64_MAX;
+        warn(w, (double)idle_ns / NS);
+        bool aborts = w->aborts && w->now.phase != HS_PHASE_SAVE && w->now.phase != HS_PHASE_END;
+        if (aborts && session && !atomic_load(&w->aborting))
+            abort_run(w, (double)idle_ns / NS);
     }
-    publish(w);
+
+    if (w->heartbeat) {
+        pulse *p = &w->heartbeat->pulse;
+        atomic_store(&p->phase, (int)w->now.phase);
+        atomic_store(&p->hook, w->now.hook);
+        atomic_store(&p->progress, w->now.progress);
+        atomic_store(&p->since_ns, w->now.since_ns);
+        atomic_store(&p->stalled, w->now.warned);
+    }
 }
 
 static hs_code watch(void *self, hs_coordinator *coordinator, hs_error *err)
@@ -339,21 +284,13 @@ static hs_code watch(void *self, hs_coordinator *coordinator, hs_error *err)
 
 /* The hook. */
 
-static hs_code start_watch(watchdog *w, hs_error *err)
-{
-    const hs_thread_options options =
-        HS_INIT(hs_thread_options, .name = "watchdog", .run = watch, .user = w, .env = w->env);
-    if (!(w->watch = hs_thread_new(&options, err)))
-        return HS_RESOURCE_EXHAUSTED;
-    hs_code code = hs_coordinator_register(w->threads, w->watch, err);
-    return code ? code : hs_thread_start(w->watch, err);
-}
-
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     watchdog *w = self;
     hs_code code = HS_OK;
     w->env = hs_backend_env(backend);
+    const hs_thread_options options =
+        HS_INIT(hs_thread_options, .name = "watchdog", .run = watch, .user = w, .env = w->env);
     atomic_store(&w->aborting, false);
     atomic_store(&w->session, NULL);
     atomic_store(&w->coordinator, NULL);
@@ -361,7 +298,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
         return HS_RESOURCE_EXHAUSTED;
     if (w->path && !(w->heartbeat = start_heartbeat(w->env, w->path, w->heartbeat_secs, w->threads, err)))
         code = HS_RESOURCE_EXHAUSTED;
-    if (code || (code = start_watch(w, err)))
+    if (code || (code = start_thread(&w->watch, &options, w->threads, err)))
         hs_coordinator_request_stop(w->threads, NULL); /* close_hook frees the rest */
     return code;
 }
@@ -385,10 +322,20 @@ static void close_hook(void *self, const hs_outcome *outcome)
     hs_coordinator_request_stop(w->threads, NULL);
     hs_thread_wait(w->watch, HS_NEVER); /* first, because it writes the values that the heartbeat reads */
     hs_thread_free(w->watch);
-    end_heartbeat(w->heartbeat);
-    hs_coordinator_free(w->threads);
     w->watch = NULL;
+    heartbeat *h = w->heartbeat;
+    if (h) {
+        bool ended = hs_thread_wait(h->thread, PATIENCE_SECS);
+        hs_thread_free(h->thread);
+        if (ended) {
+            hs_env_free(w->env, h);
+        } else {
+            hs_log(w->env, HS_LOG_WARNING, "watchdog: writing '%s' hangs; its thread is abandoned", h->path);
+            atomic_store(&h->abandoned, true);
+        }
+    }
     w->heartbeat = NULL;
+    hs_coordinator_free(w->threads);
 }
 
 /* Whole seconds, so that equal runs mostly save equal values. */
