@@ -1,66 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "testing/words.h"
+/* A text that grows, for records of calls, logs and traces. */
+#include "testing/string_buffer.h"
 
 #include "base/c_locale.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void hs__words_init(hs__words *words, const hs_env *env)
+void hs__string_buffer_init(hs__string_buffer *buffer, const hs_env *env)
 {
-    *words = (hs__words){.env = env};
+    *buffer = (hs__string_buffer){.env = env};
 }
 
-void hs__words_free(hs__words *words)
+void hs__string_buffer_free(hs__string_buffer *buffer)
 {
-    hs_env_free(words->env, words->text);
-    hs__words_init(words, words->env);
+    hs_env_free(buffer->env, buffer->text);
+    hs__string_buffer_init(buffer, buffer->env);
 }
 
-void hs__words_clear(hs__words *words)
+void hs__string_buffer_clear(hs__string_buffer *buffer)
 {
-    words->length = 0;
-    words->failed = false;
-    if (words->text)
-        words->text[0] = '\0';
+    buffer->length = 0;
+    buffer->failed = false;
+    if (buffer->text)
+        buffer->text[0] = '\0';
 }
 
-bool hs__words_reserve(hs__words *words, size_t bytes)
+bool hs__string_buffer_reserve(hs__string_buffer *buffer, size_t bytes)
 {
-    const hs_allocator *memory = &words->env->allocator;
-    size_t needed = words->length + bytes + sizeof HS__REST_LOST, doubled = 2 * words->capacity;
-    if (words->failed || needed <= words->capacity)
-        return !words->failed;
+    const hs_allocator *memory = &buffer->env->allocator;
+    size_t needed = buffer->length + bytes + sizeof HS__REST_LOST, doubled = 2 * buffer->capacity;
+    if (buffer->failed || needed <= buffer->capacity)
+        return !buffer->failed;
     size_t capacity = needed > doubled ? needed : doubled;
-    char *grown = memory->realloc(memory->user, words->text, capacity);
+    char *grown = memory->realloc(memory->user, buffer->text, capacity);
     if (grown) {
-        grown[words->length] = '\0';
-        words->text = grown;
-        words->capacity = capacity;
+        grown[buffer->length] = '\0';
+        buffer->text = grown;
+        buffer->capacity = capacity;
     }
-    words->failed = !grown;
-    if (words->failed && words->text)
-        strcpy(words->text + words->length, HS__REST_LOST);
+    buffer->failed = !grown;
+    if (buffer->failed && buffer->text)
+        strcpy(buffer->text + buffer->length, HS__REST_LOST);
     return grown != NULL;
 }
 
-void hs__words_add(hs__words *words, const char *format, ...)
+void hs__string_buffer_add(hs__string_buffer *buffer, const char *format, ...)
 {
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
     int length = hs__vsnprintf(NULL, 0, format, arguments);
-    if (length >= 0 && hs__words_reserve(words, (size_t)length)) {
-        hs__vsnprintf(words->text + words->length, (size_t)length + 1, format, again);
-        words->length += (size_t)length;
+    if (length >= 0 && hs__string_buffer_reserve(buffer, (size_t)length)) {
+        hs__vsnprintf(buffer->text + buffer->length, (size_t)length + 1, format, again);
+        buffer->length += (size_t)length;
     }
     va_end(again);
     va_end(arguments);
 }
 
-const char *hs__words_text(const hs__words *words)
+const char *hs__string_buffer_text(const hs__string_buffer *buffer)
 {
-    if (words->text)
-        return words->text;
-    return words->failed ? HS__REST_LOST : "";
+    if (buffer->text)
+        return buffer->text;
+    return buffer->failed ? HS__REST_LOST : "";
 }
