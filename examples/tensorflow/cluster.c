@@ -23,21 +23,21 @@ static bool is_worker(const struct options *options)
     return options->task || !options->cluster || has_job(options->cluster, CHIEF);
 }
 
-hs_code place_enter(struct place *place, const struct options *options, hs_error *err)
+hs_code role_start(struct role *role, const struct options *options, hs_error *err)
 {
-    place->is_worker = is_worker(options);
-    place->only_serves = strcmp(options->job, PARAMETER_SERVERS) == 0;
+    role->is_worker = is_worker(options);
+    role->only_serves = strcmp(options->job, PARAMETER_SERVERS) == 0;
     if (!options->cluster)
         return HS_OK;
-    place->server = hs_tensorflow_server_start(
+    role->server = hs_tensorflow_server_start(
         HS_TENSORFLOW_SERVER_OPTIONS(.cluster = options->cluster, .job = options->job, .task = options->task), err);
-    if (!place->server)
+    if (!role->server)
         return err->code;
-    return place->only_serves ? hs_tensorflow_server_join(place->server, err) : HS_OK;
+    return role->only_serves ? hs_tensorflow_server_join(role->server, err) : HS_OK;
 }
 
-void place_leave(struct place *place)
+void role_end(struct role *role)
 {
-    hs_tensorflow_server_free(place->server);
-    place->server = NULL;
+    hs_tensorflow_server_free(role->server);
+    role->server = NULL;
 }

@@ -6,8 +6,8 @@
 hs_code feeder_init(struct feeder *feeder, const struct feeder_options *options, hs_error *err)
 {
     size_t batch = options->batch_size;
-    feeder->wishes = options->wishes;
-    feeder->n_wishes = options->n_wishes;
+    feeder->specs = options->specs;
+    feeder->n_specs = options->n_specs;
     hs_code code = dataset_load(&feeder->data, options->data, "train", err);
     if (code || (code = input_init(&feeder->input, &feeder->data, batch, options->seed, err)))
         return code;
@@ -46,9 +46,9 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         feeder->labels[i] = feeder->classes[i];
     const hs_tensor images = hs_tensor_of(HS_FLOAT, HS_SHAPE(n, (int64_t)feeder->data.pixels), feeder->pixels);
     const hs_tensor labels = hs_tensor_of(HS_INT64, HS_SHAPE(n), feeder->labels);
-    for (size_t i = 0; i < feeder->n_wishes; i++)
-        feeder->feeds[i] = (hs_feed){feeder->wishes[i].tensor, feeder->wishes[i].kind == FEED_IMAGES ? images : labels};
-    feeder->feeds[feeder->n_wishes].name = NULL;
+    for (size_t i = 0; i < feeder->n_specs; i++)
+        feeder->feeds[i] = (hs_feed){feeder->specs[i].tensor, feeder->specs[i].kind == FEED_IMAGES ? images : labels};
+    feeder->feeds[feeder->n_specs].name = NULL;
     feeder->wanted = (hs_run_args)HS_INIT(hs_run_args, .feeds = feeder->feeds);
     *args = &feeder->wanted;
     return HS_OK;

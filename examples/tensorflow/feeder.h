@@ -9,7 +9,7 @@
 /* A hook that feeds each training run with the next batch of a labeled set of pictures. Checkpoints contain its position in
  * the data: a resumed run feeds the same batches as an uninterrupted run. */
 
-enum { MOST_FEEDS = 8 };
+enum { MAX_FEEDS = 8 };
 
 enum feed_kind {
     FEED_IMAGES, /* HS_FLOAT, [pictures, pixels], from 0 to 1 */
@@ -17,7 +17,7 @@ enum feed_kind {
 };
 
 /* A tensor of the graph, and what to feed it with. */
-struct feed_wish {
+struct feed_spec {
     const char *tensor;
     enum feed_kind kind;
 };
@@ -25,12 +25,12 @@ struct feed_wish {
 struct feeder {
     struct dataset data;
     struct input input;
-    const struct feed_wish *wishes;
-    size_t n_wishes;
+    const struct feed_spec *specs;
+    size_t n_specs;
     float *pixels;
     unsigned char *classes;
     int64_t *labels;
-    hs_feed feeds[MOST_FEEDS + 1];
+    hs_feed feeds[MAX_FEEDS + 1];
     hs_run_args wanted;
 };
 
@@ -38,8 +38,8 @@ struct feeder_options {
     const char *data; /* directory of the data set */
     size_t batch_size;
     uint64_t seed;
-    const struct feed_wish *wishes; /* borrowed: must outlive the feeder */
-    size_t n_wishes;
+    const struct feed_spec *specs; /* borrowed: must outlive the feeder */
+    size_t n_specs;
 };
 
 /* Reads the data. The caller zeroes `feeder` first, and calls feeder_free afterwards, also on failure. */

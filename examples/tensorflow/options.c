@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USAGE = 2, MOST_BATCH = 1 << 20, MOST_THREADS = 127, STEPS = 100 };
+enum { USAGE = 2, MAX_BATCH = 1 << 20, MAX_THREADS = 127, STEPS = 100 };
 
 static const char help[] =
     "Trains a graph that TensorFlow has exported. If killed and started again, it continues from its last checkpoint.\n"
@@ -44,9 +44,9 @@ static const struct {
     size_t at;
     int64_t least, most;
 } numbers[] = {
-    {"batch-size", offsetof(struct options, batch_size), 1, MOST_BATCH},
+    {"batch-size", offsetof(struct options, batch_size), 1, MAX_BATCH},
     {"seed", offsetof(struct options, seed), 0, INT64_MAX},
-    {"threads", offsetof(struct options, threads), 1, MOST_THREADS},
+    {"threads", offsetof(struct options, threads), 1, MAX_THREADS},
     {"max-steps", offsetof(struct options, max_steps), 1, INT64_MAX},
     {"save-steps", offsetof(struct options, save_steps), 0, INT64_MAX},
     {"log-steps", offsetof(struct options, log_steps), 0, INT64_MAX},
@@ -87,30 +87,31 @@ static bool parse_number(const char *text, int64_t least, int64_t most, int64_t 
 }
 
 /* Parses "NAME=images" or "NAME=labels". Replaces the = in `text` by a NUL: the name stays in `text`. */
-static bool take_feed(struct options *options, char *text)
+static bool parse_feed(struct options *options, char *text)
 {
     char *equals = strrchr(text, '=');
-    if (!equals || equals == text || options->n_feeds == MOST_FEEDS)
+    if (!equals || equals == text || options->n_feeds == MAX_FEEDS)
         return false;
     bool images = strcmp(equals + 1, "images") == 0;
     if (!images && strcmp(equals + 1, "labels") != 0)
         return false;
     *equals = '\0';
-    options->feeds[options->n_feeds++] = (struct feed_wish){text, images ? FEED_IMAGES : FEED_LABELS};
+    options->feeds[options->n_feeds++] = (struct feed_spec){text, images ? FEED_IMAGES : FEED_LABELS};
     return true;
 }
 
 /* Parses "JOB:N", for example "worker:1". */
-static bool take_task(struct options *options, const char *text)
+static bool parse_task(struct options *options, const char *text)
 {
     const char *colon = strchr(text, ':');
-    if (!colon || colon == text || colon - text >= MOST_JOB || !parse_number(colon + 1, 0, INT32_MAX, &options->task))
+    if (!colon || colon == text || colon - text >= MAX_JOB || !parse_number(colon + 1, 0, INT32_MAX, &options->task))
         return false;
     snprintf(options->job, sizeof options->job, "%.*s", (int)(colon - text), text);
     return true;
 }
 
-static bool take(struct options *options, int option, char *text)
+/* Stores the value of an option. Returns false if it is invalid. */
+static bool set_option(struct options *options, int option, char *text)
 {
     if (option < N_NUMBERS) {
         int64_t value;
@@ -128,7 +129,7 @@ static bool take(struct options *options, int option, char *text)
         options->loss = *text ? text : NULL;
         return true;
     }
-    return option == FEED ? take_feed(options, text) : take_task(options, text);
+    return option == FEED ? parse_feed(options, text) : parse_task(options, text);
 }
 
 static void list_options(struct option all[N_OPTIONS + 1])
@@ -153,24 +154,6 @@ static int usage(const char *program, const char *wrong)
     return USAGE;
 }
 
-/* Reports options that are missing or exclude each other. Returns GO_ON or an exit status. */
-static int settle(const struct options *options, const char *program)
-{
-    if (!options->meta_graph)
-        return usage(program, "--meta-graph is missing: it names the graph to train");
-    if (options->cluster && !*options->job)
-        return usage(program, "--cluster needs --task: it names the role of this process");
-    if (options->cluster && options->target)
-        return usage(program, "--cluster starts a server in this process, --target uses another server: give one of them");
-    if (*options->job && !options->cluster && !options->target)
-        return usage(program, "--task needs a cluster: list its servers with --cluster, or name its server with --target");
-    if (strcmp(options->job, "ps") == 0 && !options->cluster)
-        return usage(program, "--task ps serves the other tasks: list them with --cluster");
-    if (options->losses && !options->loss)
-        return usage(program, "--losses needs a --loss");
-    return GO_ON;
-}
-
 int options_parse(struct options *options, int argc, char **argv)
 {
     struct option all[N_OPTIONS + 1];
@@ -190,7 +173,7 @@ int options_parse(struct options *options, int argc, char **argv)
             return usage(argv[0], NULL); /* getopt_long has printed the message */
         if (option == HELP)
             return fputs(help, stdout) < 0 || fflush(stdout);
-        if (!take(options, option, optarg)) {
+        if (!set_option(options, option, optarg)) {
             fprintf(stderr, "%s: --%s '%s': invalid value\n", argv[0], all[option].name, optarg);
             return usage(argv[0], NULL);
         }
@@ -199,5 +182,17 @@ int options_parse(struct options *options, int argc, char **argv)
         fprintf(stderr, "%s: '%s': not an option\n", argv[0], argv[optind]);
         return usage(argv[0], NULL);
     }
-    return settle(options, argv[0]);
+    if (!options->meta_graph)
+        return usage(argv[0], "--meta-graph is missing: it names the graph to train");
+    if (options->cluster && !*options->job)
+        return usage(argv[0], "--cluster needs --task: it names the role of this process");
+    if (options->cluster && options->target)
+        return usage(argv[0], "--cluster starts a server in this process, --target uses another server: give one of them");
+    if (*options->job && !options->cluster && !options->target)
+        return usage(argv[0], "--task needs a cluster: list its servers with --cluster, or name its server with --target");
+    if (strcmp(options->job, "ps") == 0 && !options->cluster)
+        return usage(argv[0], "--task ps serves the other tasks: list them with --cluster");
+    if (options->losses && !options->loss)
+        return usage(argv[0], "--losses needs a --loss");
+    return OPTIONS_OK;
 }

@@ -14,13 +14,13 @@
 
 #include <stdio.h>
 
-enum { MOST_HOOKS = 8 };
+enum { MAX_HOOKS = 8 };
 
 struct run {
     struct options options;
     struct feeder feeder;
     struct losses losses;
-    struct place place;
+    struct role role;
     unsigned char config[4];
 };
 
@@ -42,7 +42,7 @@ static void make_hooks(struct run *run, hs_hook *hooks)
         hooks[n++] = hs_nan_tensor(.tensor = options->loss);
     if (options->loss && options->log_steps)
         hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES(options->loss), .every_n_steps = options->log_steps);
-    if (options->losses && !run->place.is_worker)
+    if (options->losses && !run->role.is_worker)
         hooks[n++] = losses_hook(&run->losses);
     hooks[n].ops = NULL; /* end of the list */
 }
@@ -57,20 +57,6 @@ static hs_bytes threads_config(struct run *run)
     return (hs_bytes){threads ? run->config : NULL, threads ? sizeof run->config : 0};
 }
 
-static hs_session *open_session(struct run *run, hs_backend tf, hs_error *err)
-{
-    const struct options *options = &run->options;
-    hs_hook hooks[MOST_HOOKS + 1];
-    make_hooks(run, hooks);
-    hs_training_options training = HS_INIT(
-        hs_training_options, .hooks = hooks, .checkpoint_dir = options->model_dir,
-        .save_checkpoint_steps = or_never(options->save_steps), .save_summaries_steps = or_never(options->summary_steps),
-        .log_step_count_steps = or_never(options->log_steps), .config = threads_config(run),
-        .is_worker = run->place.is_worker, .worker_index = run->place.is_worker ? options->task : 0,
-        .recovery_wait_secs = 1, .signals = true);
-    return hs_training_session_open(tf, &training, err);
-}
-
 /* Reads the data before the session opens, so that missing data is reported before any file is written. */
 static hs_code prepare(struct run *run, hs_error *err)
 {
@@ -79,27 +65,36 @@ static hs_code prepare(struct run *run, hs_error *err)
     run->losses.tensor = options->loss;
     if (!options->n_feeds)
         return HS_OK;
-    const uint64_t own = run->place.is_worker ? 1 + (uint64_t)options->task : 0; /* each worker has a different order */
+    const uint64_t own = run->role.is_worker ? 1 + (uint64_t)options->task : 0; /* each worker has a different order */
     const struct feeder_options feeder = {
         .data = options->data,
         .batch_size = (size_t)options->batch_size,
         .seed = (uint64_t)options->seed + own,
-        .wishes = options->feeds,
-        .n_wishes = options->n_feeds,
+        .specs = options->feeds,
+        .n_specs = options->n_feeds,
     };
     return feeder_init(&run->feeder, &feeder, err);
 }
 
 static hs_outcome train(struct run *run, hs_error *err)
 {
+    const struct options *options = &run->options;
     if (prepare(run, err) != HS_OK)
         return hs_outcome_from_error(err);
-    const hs_tensorflow_options where =
-        HS_INIT(hs_tensorflow_options, .target = run->options.target, .server = run->place.server);
-    hs_backend tf = hs_tensorflow_open(run->options.meta_graph, &where, err);
-    hs_session *session = open_session(run, tf, err); /* if tf is NULL, sets err to the reason */
+    const hs_tensorflow_options target =
+        HS_INIT(hs_tensorflow_options, .target = options->target, .server = run->role.server);
+    hs_backend tf = hs_tensorflow_open(options->meta_graph, &target, err);
+    hs_hook hooks[MAX_HOOKS + 1];
+    make_hooks(run, hooks);
+    hs_training_options training = HS_INIT(
+        hs_training_options, .hooks = hooks, .checkpoint_dir = options->model_dir,
+        .save_checkpoint_steps = or_never(options->save_steps), .save_summaries_steps = or_never(options->summary_steps),
+        .log_step_count_steps = or_never(options->log_steps), .config = threads_config(run),
+        .is_worker = run->role.is_worker, .worker_index = run->role.is_worker ? options->task : 0, .recovery_wait_secs = 1,
+        .signals = true);
+    hs_session *session = hs_training_session_open(tf, &training, err); /* if tf is NULL, err keeps the reason */
     while (!hs_session_should_stop(session))
-        if (hs_session_run(session, run->options.train_op, err) != HS_OK)
+        if (hs_session_run(session, options->train_op, err) != HS_OK)
             break;
     hs_outcome outcome = hs_session_close(session, err);
     hs_tensorflow_free(tf);
@@ -121,18 +116,18 @@ int main(int argc, char **argv)
     struct run run = {.options = {.meta_graph = NULL}};
     hs_error err = {0};
     int status = options_parse(&run.options, argc, argv);
-    if (status != GO_ON)
+    if (status != OPTIONS_OK)
         return status;
-    if (place_enter(&run.place, &run.options, &err) != HS_OK) {
+    if (role_start(&run.role, &run.options, &err) != HS_OK) {
         fprintf(stderr, "train_graph: %s\n", err.message);
         status = 1;
-    } else if (run.place.only_serves) {
+    } else if (run.role.only_serves) {
         status = 0;
     } else {
         hs_outcome outcome = train(&run, &err);
         status = report(&outcome);
     }
-    place_leave(&run.place);
+    role_end(&run.role);
     feeder_free(&run.feeder);
     return status;
 }

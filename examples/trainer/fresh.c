@@ -8,10 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a file is, in the order in which they go: at every moment the rest is either a run that can go on, or none. */
+/* Kinds of files, in the order of deletion. The file that names the newest checkpoint is first: if the deletion is
+ * interrupted, the directory has either a whole run or none that would be resumed. */
 enum kind { STATE_FILE, INDEX, PART, EVENTS, OTHER, KINDS, NOT_OURS };
 
-/* A part of a checkpoint, by what follows "model.ckpt-STEP". */
+/* Returns the kind of a file of a checkpoint; `part` is the name after "model.ckpt-STEP". */
 static enum kind kind_of_part(const char *part)
 {
     int end = strncmp(part, ".index", 6) == 0 ? 6 : strncmp(part, ".meta", 5) == 0 ? 5 : 0;
@@ -36,7 +37,7 @@ static enum kind kind_of(const char *name)
     return end ? kind_of_part(name + end) : NOT_OURS;
 }
 
-/* Deletes the files of one kind. How many they were; -1 with errno for a failure. */
+/* Deletes the files of one kind. Returns their number; -1 with errno if it fails. */
 static int delete_kind(DIR *directory, enum kind kind)
 {
     int n = 0;
@@ -60,10 +61,10 @@ hs_code fresh_start(const hs_env *env, const char *path, hs_error *err)
     hs_code code = HS_OK;
     for (int kind = STATE_FILE; !code && kind < KINDS; kind++)
         if ((n[kind] = delete_kind(directory, (enum kind)kind)) < 0)
-            code = hs_error_set_errno(err, errno, "%s: starting anew", path);
+            code = hs_error_set_errno(err, errno, "%s: cannot delete the previous run", path);
     closedir(directory);
     if (!code && n[STATE_FILE] + n[INDEX] + n[PART] + n[EVENTS] + n[OTHER])
-        hs_log(env, HS_LOG_INFO, "%s: starting anew; deleted: %d checkpoints, %d event files, %d other files", path,
+        hs_log(env, HS_LOG_INFO, "%s: deleted the previous run: %d checkpoints, %d event files, %d other files", path,
                n[INDEX], n[EVENTS], n[STATE_FILE] + n[OTHER]);
     return code;
 }

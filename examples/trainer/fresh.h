@@ -4,8 +4,9 @@
 
 #include <hooksess/env.h>
 
-/* Makes way for a new run: deletes what a run of the trainer leaves in its directory (checkpoints with the file that names
- * the newest, event files, graph.pbtxt), nothing else, and says so in the log. No directory is nothing to do. */
+/* Deletes the files of a previous run from a directory: checkpoints, the file that names the newest, event files,
+ * graph.pbtxt and the files of the run's status. Other files stay. Logs the numbers of deleted files. Returns HS_OK if the
+ * directory does not exist. */
 hs_code fresh_start(const hs_env *env, const char *directory, hs_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trainer, described to hooksess: what is saved, what can be run, what can be fetched. */
+/* Describes the trainer to hooksess as a graph: variables (saved in checkpoints), values (can be fetched) and ops (can be
+ * run). trainer_graph at the end puts it together. */
 #include "trainer.h"
 
 #include <stdio.h>
@@ -7,14 +8,13 @@
 
 /* The ops. */
 
-/* A batch as the queue has it. The images are fewer in the last one of an epoch; then there are rows behind it that nobody
- * looks at. */
+/* The components of a batch in the queue. The last batch of an epoch may have fewer rows than the tensors. */
 enum { PIXELS, LABELS, SIZE };
 struct batch_size {
     int64_t rows, epoch;
 };
 
-/* Made by a thread of the session's, while a step is made with the batch before. */
+/* Fills the next batch. Runs in the thread of the queue, concurrently with a step. */
 static hs_code read_batch(void *self, hs_op *op, hs_error *err)
 {
     struct input *input = self;
@@ -25,34 +25,11 @@ static hs_code read_batch(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-void trainer_compute(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows)
-{
-    struct mlp *model = &trainer->model;
-    if (rows == 0) {
-        memset(model->gradients, 0, model->n_parameters * sizeof *model->gradients);
-        trainer->loss = 0;
-        return;
-    }
-    mlp_forward(model, pixels, rows);
-    trainer->loss = mlp_backward(model, labels, rows);
-}
-
-static void update(struct trainer *trainer, uint64_t epoch, int64_t step)
-{
-    struct mlp *model = &trainer->model;
-    optimizer_update(&trainer->optimizer, model->parameters, model->gradients, step, epoch);
-}
-
-void trainer_learn(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows, uint64_t epoch,
-                   int64_t step)
-{
-    trainer_compute(trainer, pixels, labels, rows);
-    update(trainer, epoch, step);
-}
-
+/* Makes one step. With --replicas, each process computes its share of the rows. */
 static hs_code train(void *self, hs_op *op, hs_error *err)
 {
     struct trainer *trainer = self;
+    struct mlp *model = &trainer->model;
     const struct batch_size *size = hs_op_input(op, SIZE)->data;
     const float *pixels = hs_op_input(op, PIXELS)->data;
     const unsigned char *labels = hs_op_input(op, LABELS)->data;
@@ -61,34 +38,34 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
     hs_code code = hs_op_pass_gate(op, err);
     if (code)
         return code;
-    replicas_average(&trainer->replicas, trainer->model.gradients, trainer->model.n_parameters, &trainer->loss, mine,
-                     (int)size->rows);
-    update(trainer, (uint64_t)size->epoch, hs_op_global_step(op, NULL) + 1);
+    replicas_average(&trainer->replicas, model->gradients, model->n_parameters, &trainer->loss, mine, (int)size->rows);
+    optimizer_update(&trainer->optimizer, model->parameters, model->gradients, hs_op_global_step(op, NULL) + 1,
+                     (uint64_t)size->epoch);
     return HS_OK;
 }
 
-/* Costs nothing but in runs that fetch it. */
+/* Runs only if a run fetches it. */
 static hs_code test_accuracy(void *self, hs_op *op, hs_error *err)
 {
     struct trainer *trainer = self;
     (void)err;
-    trainer_test(trainer, &trainer->tested);
-    *(float *)hs_op_output(op, 0)->data = (float)tested_accuracy(&trainer->tested);
+    trainer_test(trainer, &trainer->result);
+    *(float *)hs_op_output(op, 0)->data = (float)test_result_accuracy(&trainer->result);
     return HS_OK;
 }
 
 /* The variables. */
 
-enum { MOST_NAMES = (1 + MOST_SLOTS) * 2 * MOST_LAYERS + 1, NAME_BYTES = 32 };
+enum { MAX_NAMES = (1 + MAX_SLOTS) * 2 * MAX_LAYERS + 1, NAME_BYTES = 32 };
 
-/* What the op `train` writes, by kinds. */
+/* Names of variables or values. The graph copies them. */
 struct names {
-    char text[MOST_NAMES][NAME_BYTES];
-    const char *list[MOST_NAMES + 1]; /* ended by NULL */
+    char text[MAX_NAMES][NAME_BYTES];
+    const char *list[MAX_NAMES + 1]; /* ended by NULL */
     int n;
 };
 
-/* hs_graph_variable for what is saved, hs_graph_value for what is not. */
+/* hs_graph_variable: is saved. hs_graph_value: is not. */
 typedef hs_code (*add_fn)(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 
 static const char *add_name(struct names *names, const char *slot, const char *matrix, int number)
@@ -98,9 +75,9 @@ static const char *add_name(struct names *names, const char *slot, const char *m
     return names->list[names->n++] = name;
 }
 
-/* The parameters, or what a slot has in their places. */
-static void add_all(hs_graph *graph, struct names *names, const char *slot, const struct mlp *model, float *base,
-                    add_fn add)
+/* Adds an array with the layout of the parameters: the parameters, an optimizer slot, or the gradients. */
+static void add_arrays(hs_graph *graph, struct names *names, const char *slot, const struct mlp *model, float *base,
+                       add_fn add)
 {
     for (int i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
@@ -121,16 +98,16 @@ static size_t append(const char **list, size_t n, const struct names *names)
 void trainer_add_parameters(hs_graph *graph, const struct mlp *model)
 {
     struct names names = {.n = 0};
-    add_all(graph, &names, "", model, model->parameters, hs_graph_variable);
+    add_arrays(graph, &names, "", model, model->parameters, hs_graph_variable);
 }
 
-/* In no collection: not merged with the histograms. */
+/* In no collection, so that it is not merged with the histograms. */
 static void add_scalar(hs_graph *graph, const char *name)
 {
     hs_graph_add_summary(graph, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = name, .tensor = name, .collection = ""));
 }
 
-/* Ops that are run together go in the order in which they are defined: after a step, its loss and what it made better. */
+/* Ops of one run execute in the order of their definitions: train comes before the ops that show its result. */
 static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const *parameters, const char *const *written)
 {
     hs_graph_op(graph, .name = "train", .run = train, .user = trainer, .writes = written, .collective = true,
@@ -143,7 +120,7 @@ static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const 
                 .control_inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
 }
 
-/* After the op that writes what they show; tags "weights/w1", "gradients/w1". */
+/* Call after the definition of `train`, which writes the tensors. Tags: "weights/w1", "gradients/w1". */
 static void add_histograms(hs_graph *graph, const struct names *names, const char *kind)
 {
     for (int i = 0; i < names->n; i++) {
@@ -153,7 +130,8 @@ static void add_histograms(hs_graph *graph, const struct names *names, const cha
     }
 }
 
-/* Batches, and how far the training is in the data: that of the batch it has learned from, not of those made ahead. */
+/* Adds the queue of batches. With `position`, a checkpoint has the position after the last trained batch, not after the
+ * batches that were read ahead. */
 static void add_input(hs_graph *graph, struct input *input)
 {
     hs_state_provider position = input_state(input);
@@ -167,15 +145,15 @@ static void add_input(hs_graph *graph, struct input *input)
 hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env)
 {
     struct names parameters = {.n = 0}, slots = {.n = 0}, gradients = {.n = 0};
-    const char *written[3 * MOST_NAMES];
+    const char *written[3 * MAX_NAMES];
     size_t n = 0;
     const struct mlp *model = &trainer->model;
     const struct optimizer *optimizer = &trainer->optimizer;
     hs_graph *graph = hs_graph_new(env);
-    add_all(graph, &parameters, "", model, model->parameters, hs_graph_variable);
+    add_arrays(graph, &parameters, "", model, model->parameters, hs_graph_variable);
     for (int i = 0; optimizer->kind->slots[i]; i++)
-        add_all(graph, &slots, optimizer->kind->slots[i], model, optimizer->slots[i], hs_graph_variable);
-    add_all(graph, &gradients, "gradients", model, model->gradients, hs_graph_value);
+        add_arrays(graph, &slots, optimizer->kind->slots[i], model, optimizer->slots[i], hs_graph_variable);
+    add_arrays(graph, &gradients, "gradients", model, model->gradients, hs_graph_value);
     hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &trainer->loss);
     add_input(graph, &trainer->input);
     n = append(written, n, &parameters);

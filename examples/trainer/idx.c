@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads gzip'd IDX files: dataset_load reads two with idx_read, which checks the header and unpacks the bytes. */
 #include "idx.h"
 
 #include <errno.h>
@@ -7,21 +8,22 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-enum { MOST_DIMENSIONS = 3, PATH_BYTES = 4096, BUFFER_BYTES = 1 << 16, GZIP_WINDOW = 15 + 16 };
+enum { MAX_DIMENSIONS = 3, PATH_BYTES = 4096, BUFFER_BYTES = 1 << 16, GZIP_WINDOW = 15 + 16 };
 
-#define MOST_BYTES ((size_t)1 << 31) /* more is no data set of small pictures, but a damaged header */
+#define MAX_BYTES ((size_t)1 << 31) /* a header that says more is damaged */
 
-/* A gzip'd file: a magic number with the number of dimensions, the dimensions, the bytes. */
+/* A file that is being read. Its contents: a magic number with the number of dimensions, the dimensions, the bytes. */
 struct idx_file {
     char path[PATH_BYTES];
     FILE *file;
     z_stream stream;
-    bool ended; /* the stream is, and its checksum was right */
-    size_t dimensions[MOST_DIMENSIONS];
+    bool ended; /* at the end of the stream; its checksum is right */
+    size_t dimensions[MAX_DIMENSIONS];
     unsigned char *bytes;
     unsigned char buffer[BUFFER_BYTES];
 };
 
+/* Adds the remedy to an error. */
 static hs_code advise(hs_error *err)
 {
     char problem[HS_MESSAGE_SIZE];
@@ -43,7 +45,7 @@ static hs_code fill_buffer(struct idx_file *f, hs_error *err)
     return hs_error_set(err, HS_DATA_LOSS, "%s is cut off", f->path);
 }
 
-/* Up to so many bytes; fewer only where the stream ends. */
+/* Unpacks up to `bytes` bytes; fewer only at the end of the stream. */
 static hs_code read_some(struct idx_file *f, unsigned char *to, size_t bytes, size_t *got, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -73,26 +75,15 @@ static hs_code read_bytes(struct idx_file *f, unsigned char *to, size_t bytes, h
     return code;
 }
 
-/* The checksum stands behind the last byte. */
-static hs_code read_end(struct idx_file *f, hs_error *err)
-{
-    unsigned char more;
-    size_t got;
-    hs_code code = read_some(f, &more, 1, &got, err);
-    if (!code && got)
-        code = hs_error_set(err, HS_DATA_LOSS, "%s has more bytes than its header says", f->path);
-    return code;
-}
-
 static hs_code read_header(struct idx_file *f, unsigned n_dimensions, size_t *bytes, hs_error *err)
 {
-    unsigned char header[4 + 4 * MOST_DIMENSIONS];
+    unsigned char header[4 + 4 * MAX_DIMENSIONS];
     hs_code code = read_bytes(f, header, 4 + 4 * n_dimensions, err);
     if (code)
         return code;
     if (header[0] || header[1] || header[2] != 8 || header[3] != n_dimensions)
         return hs_error_set(err, HS_DATA_LOSS,
-                            "%s is no IDX file of bytes in %u dimensions: it begins with %02x%02x%02x%02x", f->path,
+                            "%s: not an IDX file of bytes in %u dimensions: it begins with %02x%02x%02x%02x", f->path,
                             n_dimensions, header[0], header[1], header[2], header[3]);
     *bytes = 1;
     for (unsigned i = 0; i < n_dimensions; i++) {
@@ -100,25 +91,12 @@ static hs_code read_header(struct idx_file *f, unsigned n_dimensions, size_t *by
         f->dimensions[i] = (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
         if (!f->dimensions[i])
             return hs_error_set(err, HS_DATA_LOSS, "%s is empty: dimension %u of its header is 0", f->path, i);
-        if (*bytes > MOST_BYTES / f->dimensions[i])
+        if (*bytes > MAX_BYTES / f->dimensions[i])
             return hs_error_set(err, HS_DATA_LOSS, "%s is damaged: its header says that it has more than %zu bytes",
-                                f->path, MOST_BYTES);
+                                f->path, MAX_BYTES);
         *bytes *= f->dimensions[i];
     }
     return HS_OK;
-}
-
-static hs_code read_all(struct idx_file *f, unsigned n_dimensions, hs_error *err)
-{
-    size_t bytes = 0;
-    hs_code code = read_header(f, n_dimensions, &bytes, err);
-    if (code)
-        return code;
-    if (!(f->bytes = malloc(bytes)))
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory for its %zu bytes", f->path, bytes);
-    if ((code = read_bytes(f, f->bytes, bytes, err)))
-        return code;
-    return read_end(f, err);
 }
 
 static hs_code idx_read(struct idx_file *f, const char *directory, const char *part, const char *kind,
@@ -130,10 +108,20 @@ static hs_code idx_read(struct idx_file *f, const char *directory, const char *p
     if (!(f->file = fopen(f->path, "rb")))
         return hs_error_set_errno(err, errno, "%s", f->path);
     hs_code code = HS_OK;
+    size_t bytes = 0, more_bytes = 0;
+    unsigned char more;
     if (inflateInit2(&f->stream, GZIP_WINDOW) != Z_OK)
-        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory to unpack it", f->path);
-    else
-        code = read_all(f, n_dimensions, err);
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: out of memory to unpack it", f->path);
+    if (!code)
+        code = read_header(f, n_dimensions, &bytes, err);
+    if (!code && !(f->bytes = malloc(bytes)))
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: out of memory for its %zu bytes", f->path, bytes);
+    if (!code)
+        code = read_bytes(f, f->bytes, bytes, err);
+    if (!code) /* reads the checksum, which follows the last byte */
+        code = read_some(f, &more, 1, &more_bytes, err);
+    if (!code && more_bytes)
+        code = hs_error_set(err, HS_DATA_LOSS, "%s has more bytes than its header says", f->path);
     inflateEnd(&f->stream);
     fclose(f->file);
     return code;
@@ -151,10 +139,12 @@ static hs_code check_labels(const struct idx_file *images, const struct idx_file
     return HS_OK;
 }
 
-/* Both files, in memory of their own for as long as it takes. */
-static hs_code load(struct dataset *set, struct idx_file *images, struct idx_file *labels, const char *directory,
-                    const char *part, hs_error *err)
+hs_code dataset_load(struct dataset *set, const char *directory, const char *part, hs_error *err)
 {
+    struct idx_file *files = calloc(2, sizeof *files);
+    if (!files)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory to read the data");
+    struct idx_file *images = &files[0], *labels = &files[1];
     hs_code code = idx_read(images, directory, part, "images", 3, err);
     if (!code && !(code = idx_read(labels, directory, part, "labels", 1, err)))
         code = check_labels(images, labels, err);
@@ -163,16 +153,7 @@ static hs_code load(struct dataset *set, struct idx_file *images, struct idx_fil
                             .columns = images->dimensions[2],
                             .images = images->bytes,
                             .labels = labels->bytes,
-                            .checksums = {images->stream.adler, labels->stream.adler}}; /* zlib has checked them */
-    return code;
-}
-
-hs_code dataset_load(struct dataset *set, const char *directory, const char *part, hs_error *err)
-{
-    struct idx_file *files = calloc(2, sizeof *files);
-    if (!files)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory to read the data");
-    hs_code code = load(set, &files[0], &files[1], directory, part, err);
+                            .checksums = {images->stream.adler, labels->stream.adler}}; /* zlib has verified them */
     free(files);
     if (!code)
         return HS_OK;

@@ -7,30 +7,30 @@
 
 #include <hooksess/state.h>
 
-/* The training data in batches: each epoch in an order of its own, every image once, the last batch as large as what is
- * left. Where it stands is saved with the model, so that a run which is resumed sees the same batches. */
+/* The training data in batches. Each epoch has each image once, in a new random order; its last batch may be smaller. The
+ * position is saved with the model, so that a resumed run reads the same batches. */
 struct input {
     const struct dataset *data;
     size_t batch_size;
-    uint32_t *order;   /* of this epoch, [data->n] */
-    size_t position;   /* in it */
-    uint64_t epoch;    /* how many were begun */
-    struct rng rng;    /* makes the orders */
-    struct rng begun;  /* the same as this epoch began: all that is needed to make `order` again */
-    char identity[96]; /* what the position is one in: the data, wherever their files are */
+    uint32_t *order;      /* image numbers of this epoch, [data->n] */
+    size_t position;      /* the next image in `order` */
+    uint64_t epoch;       /* from 1; 0 before the first batch */
+    struct rng rng;       /* shuffles */
+    struct rng epoch_rng; /* `rng` before this epoch was shuffled: enough to make `order` again */
+    char identity[96];    /* identifies the data by their contents; a resume with other data fails */
 };
 
-/* The data stay the caller's, and must outlive it. */
+/* Borrows `data`, which must outlive the input. */
 hs_code input_init(struct input *input, const struct dataset *data, size_t batch_size, uint64_t seed, hs_error *err);
 void input_free(struct input *input);
 
-/* The next batch: its pixels, 0 ... 1, and its labels. How many images it has. */
+/* Copies the next batch: pixels from 0 to 1, and labels. Returns its number of images. */
 size_t input_next(struct input *input, float *pixels, unsigned char *labels);
 
-/* The position as a piece of state. */
+/* The position, to be saved in checkpoints. */
 hs_state_provider input_state(struct input *input);
 
-/* Bytes to floats, 0 ... 1. */
+/* Converts bytes to floats from 0 to 1. */
 void pixels_to_floats(float *to, const unsigned char *from, size_t n);
 
 #endif

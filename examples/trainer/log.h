@@ -4,16 +4,16 @@
 
 #include <hooksess/hooks/progress.h>
 
-/* The log on the standard error, whose lines do not fall into the progress line that a terminal shows. */
+/* Writes log lines to stderr without overwriting the progress line of a terminal. */
 struct log {
-    hs_env env;       /* for hs_graph_new */
-    hs_hook progress; /* without ops: there is no such line */
+    hs_env env;       /* pass it to hs_graph_new */
+    hs_hook progress; /* .ops is NULL without a progress line */
 };
 
 void log_init(struct log *log);
 void log_free(struct log *log);
 
-/* A progress line for a session. It stays the log's, which it is drawn beside. */
+/* Returns a progress line for the hooks of a session. The log owns it. */
 hs_hook log_progress(struct log *log, int64_t last_step);
 
 #endif

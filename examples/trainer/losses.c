@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Truncates the file when the session opens, appends after each run, and flushes at step boundaries. */
 #include "losses.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@ static hs_code failed(const struct losses *losses, hs_error *err)
     return hs_error_set_errno(err, errno, "%s", losses->path);
 }
 
-/* The step of the next line; -1 at the end, and where it is no line of losses. */
+/* Returns the step of the next line; -1 at the end of the file, or if the line does not have a step and a loss. */
 static long long next_step(FILE *file)
 {
     char line[128], newline = 0;
@@ -19,38 +20,24 @@ static long long next_step(FILE *file)
     return step;
 }
 
-/* Where the lines up to `step` end. *last is the step of the last of them. */
-static long end_of(FILE *file, int64_t step, int64_t *last)
+/* Removes the lines after `step`. */
+static hs_code truncate_after(const struct losses *losses, const hs_env *env, int64_t step, hs_error *err)
 {
+    FILE *file = losses->file;
+    bool empty = getc(file) == EOF;
+    rewind(file);
+    if (!empty && next_step(file) < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "losses file '%s': its first line is not 'STEP LOSS'; not changed, choose another file",
+                            losses->path);
+    rewind(file);
     long end = 0;
-    *last = 0;
-    for (long long at; (at = next_step(file)) >= 0 && at <= step; *last = at)
+    int64_t last = 0;
+    for (long long at; (at = next_step(file)) >= 0 && at <= step; last = at)
         end = ftell(file);
-    return end;
-}
-
-/* Some other file that was named by mistake is left alone. */
-static hs_code check_first(const struct losses *losses, hs_error *err)
-{
-    bool empty = getc(losses->file) == EOF;
-    rewind(losses->file);
-    bool good = empty || next_step(losses->file) >= 0;
-    rewind(losses->file);
-    if (good)
-        return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is no file of losses; it is left as it is", losses->path);
-}
-
-static hs_code cut_back(const struct losses *losses, const hs_env *env, int64_t step, hs_error *err)
-{
-    int64_t last;
-    hs_code code = check_first(losses, err);
-    if (code)
-        return code;
-    long keep = end_of(losses->file, step, &last);
-    if (fseek(losses->file, 0, SEEK_END) != 0)
+    if (fseek(file, 0, SEEK_END) != 0)
         return failed(losses, err);
-    if (ftell(losses->file) > keep && ftruncate(fileno(losses->file), keep) != 0)
+    if (ftell(file) > end && ftruncate(fileno(file), end) != 0)
         return failed(losses, err);
     if (last < step)
         hs_log(env, HS_LOG_WARNING, "%s: the losses of steps %lld to %lld are missing", losses->path, (long long)last + 1,
@@ -71,7 +58,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
         return failed(losses, err);
     if (!writes)
         return HS_OK;
-    return cut_back(losses, hs_backend_env(hs_raw_session_backend(session)), step, err);
+    return truncate_after(losses, hs_backend_env(hs_raw_session_backend(session)), step, err);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -93,7 +80,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return err->code;
 }
 
-/* Before the checkpoint saver's, which comes later in the list. */
+/* Runs before the boundary callback of the checkpoint saver, which is later in the list of hooks. */
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     struct losses *losses = self;

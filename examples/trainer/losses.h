@@ -6,20 +6,20 @@
 
 #include <stdio.h>
 
-/* A hook that writes a line "STEP LOSS" to a file after each step, the loss as a hexadecimal float, so that two runs can be
- * compared to the bit.
+/* A hook that writes a line "STEP LOSS" to a file after each step, with the loss as a hexadecimal float, so that two runs
+ * can be compared bit for bit.
  *
- * The file is as exact as the training: what a run that was killed has written beyond its last checkpoint is cut off, and
- * lines are on the disk before a checkpoint of their step is. */
+ * The file is as exact as the checkpoints. Before a checkpoint is saved, the lines up to its step are flushed to the disk.
+ * A resume removes the lines after the step of its checkpoint. */
 struct losses {
     const char *path;
-    const char *tensor; /* the loss; NULL: "loss" */
-    FILE *file;         /* while a session is open */
+    const char *tensor; /* name of the loss; NULL: "loss" */
+    FILE *file;         /* open while a session is open */
     const char *names[2];
     hs_run_args wanted;
 };
 
-/* Start from { .path = "losses.txt" }, which outlives the session, as its strings do. */
+/* Initialize with { .path = "losses.txt" }. The struct and its strings must outlive the session. */
 hs_hook losses_hook(struct losses *losses);
 
 #endif

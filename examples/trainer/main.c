@@ -1,43 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trains a multilayer perceptron on Fashion-MNIST under a hooksess session. trainer --help lists what it takes.
+/* Trains a multilayer perceptron on Fashion-MNIST under a hooksess session. `trainer --help` lists the options.
  *
- *   main.c       the session that trains: what is saved and when, how it ends
- *   run.c        what it works with: which hooks, what TensorBoard is shown
- *   modes.c      the other modes: evaluating, predicting, training and evaluating at once
- *   graph.c      the model as hooksess sees it: variables, state, ops
- *   trainer.c    what is trained, and how good it is
- *   tester.c     a model that is only read: its own graph, to evaluate or predict with
- *   idx.c, input.c, rng.c     the data, and their order
- *   mlp.c, optimizer.c        the mathematics
- *   replicas.c   several processes over MPI (--replicas)
- *   report.c, note.c          what TensorBoard shows beside curves: mistakes; hyperparameters and the command line
- *   picture.c, text.c         what reports and notes are drawn and put together with
- *   losses.c, log.c           a hook of the trainer's own, and the log beside a progress line
- *   options.c, fresh.c        the command line, and --fresh */
+ *   main.c                     opens the session, trains, prints the accuracy
+ *   run.c                      the hooks of the session
+ *   modes.c                    the other modes: evaluate, predict, train-and-evaluate
+ *   graph.c                    the graph: variables, input queue, ops, summaries
+ *   trainer.c                  loads the data, makes one step, measures the test accuracy
+ *   tester.c                   a second model with its own graph, for evaluation and prediction
+ *   idx.c, input.c, rng.c      reads the data set; shuffles it and cuts it into batches
+ *   mlp.c, optimizer.c         the mathematics
+ *   replicas.c                 several processes over MPI (--replicas)
+ *   report.c, run_info.c       TensorBoard: confusion matrix and misclassified images; hyperparameters and command line
+ *   picture.c, text.c          draws pictures and formats text for these two
+ *   losses.c, log.c            a hook that writes each loss to a file; log lines that do not disturb the progress line
+ *   options.c, fresh.c         the command line; --fresh */
 #include "modes.h"
 #include "run.h"
 
 #include <stdio.h>
 
-/* OpenBLAS's own; NULL with any other CBLAS, which then decides for itself. */
+/* A function of OpenBLAS. NULL with another CBLAS, which then chooses its number of threads. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
-static hs_session *open_session(struct run *run, hs_error *err)
-{
-    const struct options *options = &run->options;
-    hs_hook hooks[MOST_HOOKS];
-    run_hooks(run, hooks);
-    hs_training_options session =
-        HS_INIT(hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
-                .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
-                .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
-                .save_summaries_steps = or_never(options->summary_steps), .signals = true,
-                .group = replicas_group(&run->trainer.replicas));
-    return hs_training_session_open(hs_graph_backend(run->graph), &session, err);
-}
-
-/* A run of the session without its hooks: it makes no step. */
-static double measure(hs_session *session)
+/* Returns the accuracy on the test images. Runs without hooks, so that no hook acts; the step does not advance. */
+static double test_accuracy(hs_session *session)
 {
     const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("test_accuracy"));
     const hs_run_values *values;
@@ -48,29 +34,30 @@ static double measure(hs_session *session)
     return 0;
 }
 
-/* All of it, to the end. In a group, each process. */
 static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
 {
+    const struct options *options = &run->options;
     hs_session *session = NULL;
-    if (run_prepare(run, err) == HS_OK)
-        session = open_session(run, err);
+    if (run_prepare(run, err) == HS_OK) {
+        hs_hook hooks[MAX_HOOKS];
+        run_hooks(run, hooks);
+        hs_training_options training =
+            HS_INIT(hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
+                    .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
+                    .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
+                    .save_summaries_steps = or_never(options->summary_steps), .signals = true,
+                    .group = replicas_group(&run->trainer.replicas));
+        session = hs_training_session_open(hs_graph_backend(run->graph), &training, err);
+    }
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, "train", err) != HS_OK)
             break;
-    *accuracy = err->code == HS_OK || err->code == HS_STOP ? measure(session) : 0;
+    *accuracy = err->code == HS_OK || err->code == HS_STOP ? test_accuracy(session) : 0;
     hs_outcome outcome = hs_session_close(session, err);
     if (outcome.reason == HS_REASON_FAILED)
         fprintf(stderr, "trainer: %s\n", outcome.error.message);
     run_free(run);
     return outcome;
-}
-
-static int report(const struct replicas *replicas, const hs_outcome *outcome, double accuracy)
-{
-    int status = replicas_end(replicas, outcome);
-    if (replicas->rank == 0 && outcome->reason != HS_REASON_FAILED)
-        printf("test accuracy %.4f at step %lld\n", accuracy, (long long)outcome->step);
-    return fflush(stdout) == 0 || status ? status : 1;
 }
 
 int main(int argc, char **argv)
@@ -79,7 +66,7 @@ int main(int argc, char **argv)
     hs_error err = {0};
     double accuracy;
     int status = options_parse(&run.options, argc, argv);
-    if (status != GO_ON)
+    if (status != OPTIONS_OK)
         return status;
     if (openblas_set_num_threads)
         openblas_set_num_threads((int)run.options.threads);
@@ -90,5 +77,8 @@ int main(int argc, char **argv)
         return 1;
     }
     hs_outcome outcome = train(&run, &accuracy, &err);
-    return report(&run.trainer.replicas, &outcome, accuracy);
+    status = replicas_end(&run.trainer.replicas, &outcome);
+    if (run.trainer.replicas.rank == 0 && outcome.reason != HS_REASON_FAILED)
+        printf("test accuracy %.4f at step %lld\n", accuracy, (long long)outcome.step);
+    return fflush(stdout) == 0 || status ? status : 1;
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The multilayer perceptron: memory, matrix products, and the loops over rows between them. mlp_forward and mlp_backward
+ * are at the end. */
 #include "mlp.h"
 
 #include "vector.h"
@@ -24,8 +26,8 @@ float *floats_alloc(size_t n)
     return floats ? memset(floats, 0, bytes) : NULL;
 }
 
-/* Takes the next `n` floats, from a cache line on. `base` NULL only counts. */
-static float *take(float *base, size_t *used, size_t n)
+/* Returns the next `n` floats of `base`, on a new cache line. If `base` is NULL, only counts them in *used. */
+static float *next_floats(float *base, size_t *used, size_t n)
 {
     float *at = base ? base + *used : NULL;
     *used += whole_lines(n);
@@ -38,10 +40,10 @@ static void place_parameters(struct mlp *mlp)
     for (int i = 0; i < mlp->n_layers; i++) {
         struct layer *layer = &mlp->layers[i];
         size_t inputs = (size_t)layer->inputs, outputs = (size_t)layer->outputs;
-        layer->weights = take(mlp->parameters, &used, inputs * outputs);
-        layer->biases = take(mlp->parameters, &used, outputs);
-        layer->weight_gradients = take(mlp->gradients, &same, inputs * outputs);
-        layer->bias_gradients = take(mlp->gradients, &same, outputs);
+        layer->weights = next_floats(mlp->parameters, &used, inputs * outputs);
+        layer->biases = next_floats(mlp->parameters, &used, outputs);
+        layer->weight_gradients = next_floats(mlp->gradients, &same, inputs * outputs);
+        layer->bias_gradients = next_floats(mlp->gradients, &same, outputs);
     }
     mlp->n_parameters = used;
 }
@@ -49,11 +51,11 @@ static void place_parameters(struct mlp *mlp)
 static size_t place_work(struct mlp *mlp)
 {
     size_t used = 0, rows = (size_t)mlp->rows;
-    mlp->batch = mlp->pixels = take(mlp->work, &used, rows * (size_t)mlp->layers[0].inputs);
+    mlp->batch = mlp->pixels = next_floats(mlp->work, &used, rows * (size_t)mlp->layers[0].inputs);
     for (int i = 0; i < mlp->n_layers; i++) {
         struct layer *layer = &mlp->layers[i];
-        layer->values = take(mlp->work, &used, rows * (size_t)layer->outputs);
-        layer->deltas = take(mlp->work, &used, rows * (size_t)layer->outputs);
+        layer->values = next_floats(mlp->work, &used, rows * (size_t)layer->outputs);
+        layer->deltas = next_floats(mlp->work, &used, rows * (size_t)layer->outputs);
     }
     return used;
 }
@@ -81,7 +83,7 @@ hs_code mlp_init(struct mlp *mlp, const int *widths, int n_layers, int rows, uin
     mlp->work = floats_alloc(place_work(mlp));
     if (!mlp->parameters || !mlp->gradients || !mlp->work) {
         mlp_free(mlp);
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a model of %zu parameters", mlp->n_parameters);
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory for a model of %zu parameters", mlp->n_parameters);
     }
     place_parameters(mlp);
     place_work(mlp);
@@ -125,7 +127,7 @@ void mlp_multiply_deltas(struct mlp *mlp, int index, int rows)
                 layer->outputs, layer->weights, layer->outputs, 0, mlp->layers[index - 1].deltas, layer->inputs);
 }
 
-/* What is between them: loops over rows that a compiler turns into vector instructions. */
+/* Loops over rows, which a compiler turns into vector instructions. */
 
 VECTORIZED static void add_biases(float *restrict values, const float *restrict biases, int rows, int columns)
 {
@@ -134,7 +136,7 @@ VECTORIZED static void add_biases(float *restrict values, const float *restrict 
             values[i] += biases[i];
 }
 
-/* A NaN stays one, so that the loss shows it. */
+/* NaN stays NaN, so that the loss shows it. */
 VECTORIZED static void add_biases_and_rectify(float *restrict values, const float *restrict biases, int rows, int columns)
 {
     for (int row = 0; row < rows; row++, values += columns)
@@ -158,7 +160,7 @@ VECTORIZED static void sum_rows(float *restrict sums, const float *restrict delt
             sums[i] += deltas[i];
 }
 
-/* One row: the gradient of its cross-entropy, scaled, and the cross-entropy itself. */
+/* Returns the cross-entropy of one row, and stores its gradient times `scale`. */
 static double softmax_row(float *restrict deltas, const float *restrict scores, int classes, int label, float scale)
 {
     float most = scores[0], sum = 0;

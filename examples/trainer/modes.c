@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* run_mode at the end selects evaluate, train_and_evaluate or predict. */
 #include "modes.h"
 
 #include "tester.h"
@@ -7,11 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The model function: a tester's graph, or the trainer's. Both stay until the modes are over. */
+/* The argument of the model function. The training uses the graph of the run, evaluation and prediction that of the tester.
+ */
 struct model {
     struct run *run;
     struct tester *tester;
-    hs_hook hooks[MOST_HOOKS];
+    hs_hook hooks[MAX_HOOKS];
 };
 
 static hs_code model_fn(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err)
@@ -50,9 +52,9 @@ static void print_metrics(const hs_evaluation_result *metrics)
     fflush(stdout);
 }
 
-/* Evaluating, beside a process that trains. */
+/* --mode evaluate: each new checkpoint, while another process trains. */
 
-static hs_code evaluated(void *user, const hs_evaluation_result *metrics, hs_error *err)
+static hs_code print_and_stop_after_last(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     const struct run *run = user;
     (void)err;
@@ -64,26 +66,26 @@ static hs_code evaluate(struct model *model, hs_error *err)
 {
     struct options *options = &model->run->options;
     char directory[4096];
-    int64_t made;
+    int64_t n_evaluations;
     hs_code code = dataset_load(&model->run->trainer.train, options->data, "train", err);
     if (code)
         return code;
-    options_fit(options, model->run->trainer.train.n, false); /* which step is the last of the training */
+    options_fit(options, model->run->trainer.train.n, false); /* sets last_step */
     if (snprintf(directory, sizeof directory, "%s/eval", options->model_dir) >= (int)sizeof directory)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "--model-dir is too long");
     const hs_evaluate_once_options once = HS_INIT(hs_evaluate_once_options, .checkpoint_dir = options->model_dir,
                                                   .eval_op = "count", .metrics = tester_metrics, .summary_dir = directory);
     code = hs_evaluation_loop(hs_graph_backend(model->tester->graph),
-                              HS_EVALUATION_LOOP_OPTIONS(.once = &once, .evaluated = evaluated, .user = model->run,
-                                                         .timeout_secs = options->timeout_secs,
+                              HS_EVALUATION_LOOP_OPTIONS(.once = &once, .evaluated = print_and_stop_after_last,
+                                                         .user = model->run, .timeout_secs = options->timeout_secs,
                                                          .min_wait_secs = options->throttle_secs),
-                              &made, err);
-    return code == HS_DEADLINE_EXCEEDED && made ? HS_OK : code; /* the training is over */
+                              &n_evaluations, err);
+    return code == HS_DEADLINE_EXCEEDED && n_evaluations ? HS_OK : code; /* the training has ended */
 }
 
-/* Training and evaluating, in one process. */
+/* --mode train-and-evaluate: both in this process. */
 
-static hs_code show(void *user, const hs_evaluation_result *metrics, hs_error *err)
+static hs_code print_evaluation(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     (void)user, (void)err;
     print_metrics(metrics);
@@ -100,7 +102,7 @@ static hs_code train_and_evaluate(struct model *model, int *status, hs_error *er
     const hs_estimator_evaluate_options evaluation = HS_INIT(hs_estimator_evaluate_options);
     hs_outcome outcome = hs_estimator_train_and_evaluate(
         estimator, NULL,
-        HS_ESTIMATOR_EVAL_SPEC(.evaluate = &evaluation, .evaluated = show, .start_delay_secs = HS_NEVER,
+        HS_ESTIMATOR_EVAL_SPEC(.evaluate = &evaluation, .evaluated = print_evaluation, .start_delay_secs = HS_NEVER,
                                .throttle_secs = throttle > 0 ? throttle : HS_NEVER),
         err);
     hs_estimator_free(estimator);
@@ -108,14 +110,14 @@ static hs_code train_and_evaluate(struct model *model, int *status, hs_error *er
     return outcome.error.code;
 }
 
-/* Predicting. */
+/* --mode predict. */
 
-enum { MOST_IMAGES = 1000 };
+enum { MAX_IMAGES = 1000 };
 
 static hs_code parse_images(int64_t *images, size_t *n, const struct run *run, size_t n_test, hs_error *err)
 {
     const char *text = run->options.images;
-    for (*n = 0; *n < MOST_IMAGES; text++) {
+    for (*n = 0; *n < MAX_IMAGES; text++) {
         char *end;
         errno = 0;
         images[*n] = strtoll(text, &end, 10);
@@ -129,7 +131,7 @@ static hs_code parse_images(int64_t *images, size_t *n, const struct run *run, s
             break;
     }
     return hs_error_set(err, HS_INVALID_ARGUMENT, "--images '%s': give at most %d numbers from 0 to %zu, as in 0,5,17",
-                        run->options.images, MOST_IMAGES, n_test - 1);
+                        run->options.images, MAX_IMAGES, n_test - 1);
 }
 
 static hs_code print_prediction(void *user, int64_t index, const hs_tensor *values, size_t n, hs_error *err)
@@ -142,7 +144,7 @@ static hs_code print_prediction(void *user, int64_t index, const hs_tensor *valu
 
 static hs_code predict(struct model *model, hs_error *err)
 {
-    static int64_t images[MOST_IMAGES];
+    static int64_t images[MAX_IMAGES];
     struct tester *tester = model->tester;
     hs_code code = parse_images(images, &tester->n_images, model->run, tester->test.n, err);
     hs_estimator *estimator = code ? NULL : make_estimator(model, err);

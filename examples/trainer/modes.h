@@ -4,7 +4,7 @@
 
 #include "run.h"
 
-/* --mode evaluate, predict and train-and-evaluate. Returns what main is to return. */
+/* --mode evaluate, predict and train-and-evaluate. Returns the exit code of main. */
 int run_mode(struct run *run);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each update goes once over parameters, gradients and slots. */
+/* Each update reads parameters, gradients and slots once. */
 
 VECTORIZED static void sgd(float *restrict parameters, const float *restrict gradients, float *const *slots, size_t n,
                            double rate, int64_t step)
@@ -32,8 +32,8 @@ VECTORIZED static void momentum(float *restrict parameters, const float *restric
     }
 }
 
-/* Kingma and Ba, with both corrections of the first steps drawn into the rate. The global step counts, so that there is
- * nothing more to save. */
+/* Kingma and Ba, with both bias corrections included in the rate. They depend on the global step, so that the
+ * optimizer needs no saved counter. */
 VECTORIZED static void adam(float *restrict parameters, const float *restrict gradients, float *const *slots, size_t n,
                             double rate, int64_t step)
 {
@@ -71,14 +71,14 @@ hs_code optimizer_init(struct optimizer *optimizer, const struct optimizer_kind 
     for (int i = 0; kind->slots[i]; i++)
         if (!(optimizer->slots[i] = floats_alloc(n))) {
             optimizer_free(optimizer);
-            return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the optimizer's %zu floats", n);
+            return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory for the optimizer's %zu floats", n);
         }
     return HS_OK;
 }
 
 void optimizer_free(struct optimizer *optimizer)
 {
-    for (int i = 0; i < MOST_SLOTS; i++)
+    for (int i = 0; i < MAX_SLOTS; i++)
         free(optimizer->slots[i]);
     *optimizer = (struct optimizer){.kind = NULL};
 }

@@ -4,15 +4,14 @@
 
 #include <hooksess/status.h>
 
-/* How parameters follow their gradients. */
+/* Updates parameters with their gradients: SGD, momentum, Adam. */
 
-enum { MOST_SLOTS = 2 };
+enum { MAX_SLOTS = 2 };
 
-/* What an optimizer is: its name, the slots (as many floats as there are parameters) that it keeps, and a learning rate
- * that suits it. */
+/* An algorithm: its name, its slots (arrays with a float for each parameter), and its default learning rate. */
 struct optimizer_kind {
     const char *name;
-    const char *slots[MOST_SLOTS + 1]; /* ended by NULL */
+    const char *slots[MAX_SLOTS + 1]; /* ended by NULL */
     double rate;
     void (*update)(float *parameters, const float *gradients, float *const *slots, size_t n, double rate, int64_t step);
 };
@@ -21,7 +20,7 @@ struct optimizer {
     const struct optimizer_kind *kind;
     double rate; /* of the first epoch */
     size_t n;
-    float *slots[MOST_SLOTS];
+    float *slots[MAX_SLOTS];
 };
 
 /* "sgd", "momentum" or "adam"; NULL for any other name. */
@@ -30,8 +29,7 @@ const struct optimizer_kind *optimizer_kind_of(const char *name);
 hs_code optimizer_init(struct optimizer *optimizer, const struct optimizer_kind *kind, double rate, size_t n,
                        hs_error *err);
 void optimizer_free(struct optimizer *optimizer);
-/* One step, the `step`-th, of the `epoch`-th epoch, both from 1. The rate falls from epoch to epoch: 1, 2/3, 2/4, 2/5 ...
- * of what it was at first. */
+/* Makes step number `step` in epoch number `epoch`, both from 1. The learning rate of epoch n is 2/(n+1) of the first. */
 void optimizer_update(struct optimizer *optimizer, float *parameters, const float *gradients, int64_t step, uint64_t epoch);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the command line: `numbers` and `others` list the options, set_option stores the value of one. */
 #include "options.h"
 
 #include <errno.h>
@@ -13,67 +14,67 @@ enum {
     USAGE = 2,
     EPOCHS = 10,
     LOG_STEPS = 100,
-    MOST_EPOCHS = 1000000,
-    MOST_WIDTH = 1 << 16,
-    MOST_BATCH = 1 << 20,
-    MOST_THREADS = 1 << 10
+    MAX_EPOCHS = 1000000,
+    MAX_WIDTH = 1 << 16,
+    MAX_BATCH = 1 << 20,
+    MAX_THREADS = 1 << 10
 };
 
 static const char help[] =
-    "Trains a multilayer perceptron on Fashion-MNIST. Killed at any moment and started again, it goes on; started again when\n"
-    "it is finished, it only says how good the model is.\n"
+    "Trains a multilayer perceptron on Fashion-MNIST. If it is killed, start it again: it resumes from the last checkpoint. If\n"
+    "the training is complete, it only prints the test accuracy.\n"
     "\n"
-    "  --mode MODE         train (the default), evaluate (beside a process that trains: each new checkpoint),\n"
-    "                      train-and-evaluate (both in one process), predict. Evaluations go to MODEL-DIR/eval\n"
-    "  --images N,N,...    which images of the test set to predict (0)\n"
-    "  --throttle-secs X   from one evaluation to the next at least (0: each checkpoint)\n"
-    "  --timeout-secs X    evaluate: ends when no checkpoint has come for so long (60), or after the last step\n"
+    "  --mode MODE         train (the default), evaluate (each new checkpoint, while another process trains),\n"
+    "                      train-and-evaluate (both in one process), predict. Evaluations are written to MODEL-DIR/eval\n"
+    "  --images N,N,...    predict: numbers of test images (0)\n"
+    "  --throttle-secs X   least time from one evaluation to the next (0: each checkpoint)\n"
+    "  --timeout-secs X    evaluate: stops if no new checkpoint appears for X seconds (60), or after the last step\n"
     "  --data DIR          the data set (/usr/share/datasets/fashion-mnist, of Debian's dataset-fashion-mnist)\n"
     "  --model-dir DIR     checkpoints and event files (run)\n"
-    "  --epochs N          how often to go through the images (10, unless --max-steps is given)\n"
-    "  --max-steps N       train up to this step at most\n"
-    "  --batch-size N      images a step (128)\n"
+    "  --epochs N          passes over the training images (10, unless --max-steps is given)\n"
+    "  --max-steps N       last step\n"
+    "  --batch-size N      images per step (128)\n"
     "  --hidden N,N,...    widths of the hidden layers (256,128)\n"
     "  --optimizer NAME    sgd, momentum or adam (momentum)\n"
     "  --learning-rate X   of the first epoch; the n-th has 2/(n+1) of it (sgd 0.3, momentum 0.05, adam 0.001)\n"
-    "  --seed N            makes the first weights and the order of the images (1)\n"
-    "  --threads N         of the matrix products (one for each processor, at most 2)\n"
-    "  --stop-after X      stops, saved, before X seconds of this start are over; started again, it goes on\n"
-    "  --non-finite WHAT   where the loss is not finite: fail (the default), or rollback: goes back to the last checkpoint, at\n"
-    "                      most three times, and leaves the batches out that led there\n"
-    "  --save-steps N      a checkpoint every N steps, or\n"
-    "  --save-secs X       every X seconds (1); 0: none, not even at the end\n"
-    "  --keep N            how many checkpoints stay (5; 0: all)\n"
-    "  --log-steps N       a line every N steps (100; beside a progress line, one an epoch; 0: none)\n"
+    "  --seed N            of the initial weights and of the order of the images (1)\n"
+    "  --threads N         threads of the matrix products (the number of processors, at most 2)\n"
+    "  --stop-after X      saves and stops within X seconds; if started again, it resumes\n"
+    "  --non-finite WHAT   if the loss is not finite: fail (the default), or rollback: restores the last checkpoint, at most\n"
+    "                      three times, and skips the batches since then\n"
+    "  --save-steps N      saves a checkpoint every N steps, or\n"
+    "  --save-secs X       every X seconds (1); 0: never, not even at the end\n"
+    "  --keep N            number of checkpoints to keep (5; 0: all)\n"
+    "  --log-steps N       logs the loss every N steps (100; with a progress line once per epoch; 0: never)\n"
     "  --summary-steps N   the loss for TensorBoard every N steps (100; 0: never)\n"
-    "  --eval-steps N      the test accuracy, confusion matrix and misclassified images every N steps (one epoch's; 0: never)\n"
+    "  --eval-steps N      the test accuracy, confusion matrix and misclassified images every N steps (an epoch's; 0: never)\n"
     "  --histogram-steps N histograms of weights and gradients every N steps (500; 0: never)\n"
-    "  --replicas          each process of 'mpirun -n N trainer --replicas' learns from a part of each batch; all act as one\n"
-    "  --fresh             start anew: deletes the checkpoints and event files in the model's directory\n"
-    "  --no-progress       no progress line, on a terminal either\n"
-    "  --metrics FILE      step and loss every --log-steps steps, as .csv or .jsonl, cut back to the checkpoint when resumed\n"
-    "                      (MODEL-DIR/metrics.csv)\n"
-    "  --losses FILE       a line \"STEP LOSS\" each step, the loss as a hexadecimal float\n"
+    "  --replicas          'mpirun -n N trainer --replicas' trains one model in N processes; each computes a part of a batch\n"
+    "  --fresh             deletes the checkpoints and event files in MODEL-DIR first\n"
+    "  --no-progress       no progress line on a terminal\n"
+    "  --metrics FILE      step and loss every --log-steps steps, as .csv or .jsonl; a resume removes the lines after its\n"
+    "                      checkpoint (MODEL-DIR/metrics.csv)\n"
+    "  --losses FILE       a line \"STEP LOSS\" for each step, the loss as a hexadecimal float\n"
     "  --help              this text\n"
     "\n"
-    "On by default while it trains: SIGTERM and Ctrl-C save and stop, within 30 seconds (exit status 75: start it again; a\n"
-    "second one saves nothing any more); SIGUSR1 saves at once. MODEL-DIR/control takes the lines save, stop and\n"
-    "set learning_rate=X (write it elsewhere, and mv it there). MODEL-DIR/status.json says how far it is and what is durable,\n"
-    "outcome.json how it ended, heartbeat.json whether it is alive; where it hangs, the log says in what. A loss that is not\n"
-    "finite never gets into a checkpoint. What only shows the training (log lines, charts, metrics) may fail, on a full disk\n"
-    "say, and the training goes on.\n";
+    "SIGTERM and Ctrl-C save and stop within 30 seconds with exit status 75: start the trainer again to resume. A second\n"
+    "signal stops without saving. SIGUSR1 saves immediately. MODEL-DIR/control takes the lines save, stop and\n"
+    "set learning_rate=X: write another file and rename it to that. MODEL-DIR/status.json has the progress and the newest\n"
+    "checkpoint, outcome.json the result, heartbeat.json whether the process is alive. If a step hangs, the log names the\n"
+    "cause. A step whose loss is not finite is never saved. If log lines, charts or metrics cannot be written, for\n"
+    "example because the disk is full, training continues.\n";
 
-/* Options that are a whole number. */
+/* Options with an integer. */
 static const struct {
     const char *name;
     size_t at;
     int64_t least, most;
 } numbers[] = {
-    {"epochs", offsetof(struct options, epochs), 1, MOST_EPOCHS},
+    {"epochs", offsetof(struct options, epochs), 1, MAX_EPOCHS},
     {"max-steps", offsetof(struct options, max_steps), 1, INT64_MAX},
-    {"batch-size", offsetof(struct options, batch_size), 1, MOST_BATCH},
+    {"batch-size", offsetof(struct options, batch_size), 1, MAX_BATCH},
     {"seed", offsetof(struct options, seed), 0, INT64_MAX},
-    {"threads", offsetof(struct options, threads), 1, MOST_THREADS},
+    {"threads", offsetof(struct options, threads), 1, MAX_THREADS},
     {"save-steps", offsetof(struct options, save_steps), 0, INT64_MAX},
     {"keep", offsetof(struct options, keep), 0, INT32_MAX},
     {"log-steps", offsetof(struct options, log_steps), 0, INT64_MAX},
@@ -104,7 +105,7 @@ enum {
     METRICS
 };
 
-/* Those that are not in `numbers`. */
+/* All other options. */
 static const struct option others[] = {
     {"data", required_argument, NULL, DATA},
     {"model-dir", required_argument, NULL, MODEL_DIR},
@@ -151,12 +152,12 @@ static bool parse_positive(const char *text, bool or_zero, double *to)
 
 static bool parse_hidden(const char *text, struct options *options)
 {
-    for (options->n_hidden = 0; options->n_hidden < MOST_HIDDEN;) {
+    for (options->n_hidden = 0; options->n_hidden < MAX_HIDDEN;) {
         char one[16];
         int64_t width;
         size_t length = strcspn(text, ",");
         snprintf(one, sizeof one, "%.*s", (int)(length < sizeof one ? length : sizeof one - 1), text);
-        if (!parse_number(one, 1, MOST_WIDTH, &width))
+        if (!parse_number(one, 1, MAX_WIDTH, &width))
             return false;
         options->hidden[options->n_hidden++] = (int)width;
         if (!text[length])
@@ -177,17 +178,10 @@ static bool parse_mode(const char *text, enum mode *mode)
     return false;
 }
 
-static bool take_number(struct options *options, int option, const char *text)
+/* Stores the value of an option. Returns false if it is invalid. */
+static bool set_option(struct options *options, int option, const char *text)
 {
-    int64_t value;
-    if (!parse_number(text, numbers[option].least, numbers[option].most, &value))
-        return false;
-    memcpy((char *)options + numbers[option].at, &value, sizeof value);
-    return true;
-}
-
-static bool take(struct options *options, int option, const char *text)
-{
+    int64_t number;
     switch (option) {
     case DATA:
         options->data = text;
@@ -231,11 +225,14 @@ static bool take(struct options *options, int option, const char *text)
     case REPLICAS:
         return options->replicas = true;
     default:
-        return take_number(options, option, text);
+        if (!parse_number(text, numbers[option].least, numbers[option].most, &number))
+            return false;
+        memcpy((char *)options + numbers[option].at, &number, sizeof number);
+        return true;
     }
 }
 
-/* After a line that says what is wrong. */
+/* Ends the report of an invalid option. Returns the exit code. */
 static int usage(const char *program)
 {
     fprintf(stderr, "Try '%s --help'.\n", program);
@@ -272,26 +269,6 @@ static void set_defaults(struct options *options)
     };
 }
 
-/* What follows from what was given. */
-static int settle(struct options *options, const char *program)
-{
-    if (options->save_steps >= 0 && options->save_secs >= 0) {
-        fprintf(stderr, "%s: --save-steps and --save-secs cannot both be given\n", program);
-        return usage(program);
-    }
-    if (options->replicas && options->mode != MODE_TRAIN) {
-        fprintf(stderr, "%s: --replicas is for --mode train\n", program);
-        return usage(program);
-    }
-    if (options->save_steps < 0 && options->save_secs < 0)
-        options->save_secs = 1;
-    if (options->learning_rate == 0)
-        options->learning_rate = options->optimizer->rate;
-    if (!options->epochs && !options->max_steps)
-        options->epochs = EPOCHS;
-    return GO_ON;
-}
-
 int options_parse(struct options *options, int argc, char **argv)
 {
     struct option all[N_NUMBERS + N_OTHERS + 1] = {{NULL, 0, NULL, 0}};
@@ -303,11 +280,11 @@ int options_parse(struct options *options, int argc, char **argv)
     int option, at = 0;
     while ((option = getopt_long(argc, argv, "", all, &at)) != -1) {
         if (option == '?')
-            return usage(argv[0]); /* getopt_long has said it */
+            return usage(argv[0]); /* getopt_long has reported it */
         if (option == HELP)
             return fputs(help, stdout) < 0 || fflush(stdout);
-        if (!take(options, option, optarg)) {
-            fprintf(stderr, "%s: --%s '%s': not a value that it takes\n", argv[0], all[at].name, optarg);
+        if (!set_option(options, option, optarg)) {
+            fprintf(stderr, "%s: --%s '%s': invalid value\n", argv[0], all[at].name, optarg);
             return usage(argv[0]);
         }
     }
@@ -315,7 +292,21 @@ int options_parse(struct options *options, int argc, char **argv)
         fprintf(stderr, "%s: '%s': only options are expected\n", argv[0], argv[optind]);
         return usage(argv[0]);
     }
-    return settle(options, argv[0]);
+    if (options->save_steps >= 0 && options->save_secs >= 0) {
+        fprintf(stderr, "%s: --save-steps and --save-secs cannot both be given\n", argv[0]);
+        return usage(argv[0]);
+    }
+    if (options->replicas && options->mode != MODE_TRAIN) {
+        fprintf(stderr, "%s: --replicas requires --mode train\n", argv[0]);
+        return usage(argv[0]);
+    }
+    if (options->save_steps < 0 && options->save_secs < 0)
+        options->save_secs = 1;
+    if (options->learning_rate == 0)
+        options->learning_rate = options->optimizer->rate;
+    if (!options->epochs && !options->max_steps)
+        options->epochs = EPOCHS;
+    return OPTIONS_OK;
 }
 
 void options_fit(struct options *options, size_t n_images, bool terminal)
@@ -328,5 +319,5 @@ void options_fit(struct options *options, size_t n_images, bool terminal)
     if (options->log_steps < 0)
         options->log_steps = options->progress ? epoch : LOG_STEPS;
     if (options->eval_steps < 0)
-        options->eval_steps = options->mode == MODE_TRAIN ? epoch : 0; /* else there is a chart of its own */
+        options->eval_steps = options->mode == MODE_TRAIN ? epoch : 0; /* the other modes write evaluations separately */
 }

@@ -35,7 +35,7 @@ void picture_fill(struct picture *picture, int x, int y, int width, int height, 
             set(picture, x + column, y + row, color);
 }
 
-void picture_grey(struct picture *picture, int x, int y, int width, int height, const unsigned char *pixels)
+void picture_gray(struct picture *picture, int x, int y, int width, int height, const unsigned char *pixels)
 {
     for (int row = 0; row < height; row++)
         for (int column = 0; column < width; column++, pixels++)

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* A small picture to be shown in TensorBoard: 3 bytes a pixel, [height][width]. */
+/* A small picture for TensorBoard: RGB, 3 bytes per pixel, [height][width]. */
 struct picture {
     int width, height;
     unsigned char *pixels;
@@ -16,15 +16,15 @@ struct color {
 
 enum { DIGIT_WIDTH = 3, DIGIT_HEIGHT = 5 };
 
-/* Black. False: there is no memory. */
+/* Makes a black picture. Returns false if memory runs out. */
 bool picture_init(struct picture *picture, int width, int height);
 void picture_free(struct picture *picture);
 
-/* All of these draw what is inside the picture; x and y are the left upper corner. */
+/* The functions below draw only inside the picture. x and y are the upper left corner. */
 void picture_fill(struct picture *picture, int x, int y, int width, int height, struct color color);
-/* Gray pixels, a byte each. */
-void picture_grey(struct picture *picture, int x, int y, int width, int height, const unsigned char *pixels);
-/* A number that is not negative, in digits of DIGIT_WIDTH by DIGIT_HEIGHT pixels, and its width. */
+/* Draws gray pixels, one byte each. */
+void picture_gray(struct picture *picture, int x, int y, int width, int height, const unsigned char *pixels);
+/* Draws a number of at least 0, in digits of DIGIT_WIDTH by DIGIT_HEIGHT pixels. */
 void picture_number(struct picture *picture, int x, int y, long number, struct color color);
 int picture_number_width(long number);
 

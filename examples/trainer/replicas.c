@@ -11,7 +11,7 @@ int replicas_share(const struct replicas *replicas, int rows, int *mine)
 #ifdef TRAINER_MPI
 #include <hooksess/mpi.h>
 
-enum { MOST_AT_A_TIME = 1 << 30 };
+enum { MAX_AT_A_TIME = 1 << 30 };
 
 hs_code replicas_start(struct replicas *replicas, hs_error *err)
 {
@@ -36,9 +36,9 @@ void replicas_average(const struct replicas *replicas, float *gradients, size_t 
     for (size_t i = 0; i < n; i++)
         gradients[i] *= share;
     *loss *= share;
-    for (size_t i = 0; i < n; i += MOST_AT_A_TIME)
-        MPI_Allreduce(MPI_IN_PLACE, gradients + i, (int)(n - i < MOST_AT_A_TIME ? n - i : MOST_AT_A_TIME), MPI_FLOAT,
-                      MPI_SUM, MPI_COMM_WORLD);
+    for (size_t i = 0; i < n; i += MAX_AT_A_TIME)
+        MPI_Allreduce(MPI_IN_PLACE, gradients + i, (int)(n - i < MAX_AT_A_TIME ? n - i : MAX_AT_A_TIME), MPI_FLOAT, MPI_SUM,
+                      MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, loss, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 

@@ -9,40 +9,40 @@
 #include <hooksess/graph.h>
 #include <hooksess/summary.h>
 
-/* What a model does with the test images, and how TensorBoard shows it. */
+/* The result of a test on all test images, and how TensorBoard shows it. */
 
-enum { MOST_MISTAKES = 40 };
+enum { MAX_MISTAKES = 40 };
 
 struct mistake {
     size_t image;
-    int said;
+    int predicted;
 };
 
-struct tested {
-    int64_t counts[CLASSES][CLASSES]; /* [label][what the model says] */
-    size_t n_mistakes;                /* that are kept: the first ones */
-    struct mistake mistakes[MOST_MISTAKES];
+struct test_result {
+    int64_t counts[CLASSES][CLASSES]; /* [label][predicted class] */
+    size_t n_mistakes;                /* in `mistakes`, which has only the first ones */
+    struct mistake mistakes[MAX_MISTAKES];
 };
 
-void tested_clear(struct tested *tested);
-void tested_add(struct tested *tested, size_t image, int label, int said);
-/* The share of images whose class the model says right. */
-double tested_accuracy(const struct tested *tested);
+void test_result_clear(struct test_result *result);
+void test_result_add(struct test_result *result, size_t image, int label, int predicted);
+/* Returns the fraction of images with the right class. */
+double test_result_accuracy(const struct test_result *result);
 
-/* A Summary of it: the confusion matrix as an image and as a table, misclassified images and a table of these. */
+/* Makes a Summary of a test result: the confusion matrix as image and as table, misclassified images and their table. */
 struct report {
     const struct dataset *set;
-    const struct tested *tested;
+    const struct test_result *result;
     struct picture matrix, grid;
     struct text text;
     hs_summary *summary;
     hs_string serialized;
 };
 
-/* Takes all memory for the pictures. Both pointers are kept. report_free is to be called also when it fails. */
-hs_code report_init(struct report *report, const struct dataset *set, const struct tested *tested, hs_error *err);
+/* Allocates the pictures. `set` and `result` must outlive the report. Call report_free also if it fails. */
+hs_code report_init(struct report *report, const struct dataset *set, const struct test_result *result, hs_error *err);
 void report_free(struct report *report);
-/* The function of an op that has its Summary as output 0 (self is a struct report). */
+/* The function of an op whose output 0 is the Summary. `self` is a struct report. */
 hs_code report_run(void *self, hs_op *op, hs_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rng.h"
 
-/* SplitMix64, which makes the words of a state out of any seed, 0 too. */
+/* SplitMix64: makes the words of a state from any seed, including 0. */
 static uint64_t mix(uint64_t *seed)
 {
     uint64_t z = *seed += 0x9e3779b97f4a7c15u;

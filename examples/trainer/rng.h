@@ -4,18 +4,18 @@
 
 #include <stdint.h>
 
-/* A random number generator, xoshiro256** (Blackman and Vigna). Its four words are all there is to it: whoever saves them
- * can go on from there. */
+/* A random number generator, xoshiro256** (Blackman and Vigna). Its state is four words. To resume
+ * a sequence, save them. */
 struct rng {
     uint64_t state[4];
 };
 
-/* One seed gives many streams that have nothing to do with one another. */
+/* Each pair of seed and stream starts an independent sequence. */
 void rng_seed(struct rng *rng, uint64_t seed, uint64_t stream);
 uint64_t rng_next(struct rng *rng);
-/* 0 ... n - 1. */
+/* Returns a number from 0 to n - 1. */
 uint32_t rng_below(struct rng *rng, uint32_t n);
-/* -1 ... 1. */
+/* Returns a number from -1 to 1. */
 float rng_symmetric(struct rng *rng);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prepares the parts of a training session (run_prepare), and lists its hooks (run_hooks). */
 #include "run.h"
 
 #include "fresh.h"
@@ -11,26 +12,24 @@ int64_t or_never(int64_t n)
     return n > 0 ? n : HS_NEVER;
 }
 
-/* The parts of the session that are not its defaults: how many checkpoints stay, and what TensorBoard is shown. */
-static hs_code make_scaffold(struct run *run, hs_error *err)
+/* Writes the path of a file in the model directory to `path`. If it is too long, `path` is "" and the result false. */
+static bool in_model_dir(const struct run *run, const char *name, char *path, size_t bytes)
 {
-    hs_saver_options saver = HS_INIT(hs_saver_options, .env = &run->log.env, .max_to_keep = or_never(run->options.keep));
-    if (!(run->saver = hs_saver_new(&saver, err)))
-        return err->code;
-    hs_scaffold_options scaffold = HS_INIT(hs_scaffold_options, .saver = run->saver, .summary_op = "summary/loss");
-    run->scaffold = hs_scaffold_new(&scaffold, err);
-    return run->scaffold ? HS_OK : err->code;
+    int length = snprintf(path, bytes, "%s/%s", run->options.model_dir, name);
+    if (length > 0 && (size_t)length < bytes)
+        return true;
+    path[0] = '\0'; /* a truncated path may name another file */
+    return false;
 }
 
-/* The evaluations, too. */
-static hs_code start_anew(const struct run *run, hs_error *err)
+/* Deletes the previous run and its evaluations. */
+static hs_code delete_previous(const struct run *run, hs_error *err)
 {
-    char directory[4096];
-    int length = snprintf(directory, sizeof directory, "%s/eval", run->options.model_dir);
-    if (length < 0 || (size_t)length >= sizeof directory) /* what is cut short may be another directory */
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the name of the model's directory is too long");
+    char evaluations[4096];
+    if (!in_model_dir(run, "eval", evaluations, sizeof evaluations))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "--model-dir: the path is too long");
     hs_code code = fresh_start(&run->log.env, run->options.model_dir, err);
-    return code ? code : fresh_start(&run->log.env, directory, err);
+    return code ? code : fresh_start(&run->log.env, evaluations, err);
 }
 
 hs_code run_prepare(struct run *run, hs_error *err)
@@ -42,63 +41,30 @@ hs_code run_prepare(struct run *run, hs_error *err)
     options_fit(options, run->trainer.train.n, isatty(STDERR_FILENO));
     log_init(&run->log);
     run->losses.path = options->losses;
-    run->note = (struct note){.options = options, .input = &run->trainer.input};
+    run->info = (struct run_info){.options = options, .input = &run->trainer.input};
     if ((code = trainer_init(&run->trainer, options, err)) ||
-        (options->fresh && run->trainer.replicas.rank == 0 && (code = start_anew(run, err))))
+        (options->fresh && run->trainer.replicas.rank == 0 && (code = delete_previous(run, err))))
         return code;
     run->graph = trainer_graph(&run->trainer, &run->log.env);
-    return make_scaffold(run, err);
+    hs_saver_options saver = HS_INIT(hs_saver_options, .env = &run->log.env, .max_to_keep = or_never(options->keep));
+    if (!(run->saver = hs_saver_new(&saver, err)))
+        return err->code;
+    hs_scaffold_options scaffold = HS_INIT(hs_scaffold_options, .saver = run->saver, .summary_op = "summary/loss");
+    run->scaffold = hs_scaffold_new(&scaffold, err);
+    return run->scaffold ? HS_OK : err->code;
 }
 
-/* A loss that is not finite. */
-static hs_hook guard(const struct run *run)
-{
-    if (!run->options.rollback)
-        return hs_finite_guard(.activations = HS_NAMES("loss"));
-    return hs_finite_guard(.activations = HS_NAMES("loss"), .policy = HS_GUARD_ROLLBACK, .saver = run->saver,
-                           .skip_op = "input/dequeue");
-}
-
-/* The name of a file in the model's directory; "" where it would be cut short. */
-static const char *in_directory(const struct run *run, const char *name, char *path, size_t bytes)
-{
-    int length = snprintf(path, bytes, "%s/%s", run->options.model_dir, name);
-    return length > 0 && (size_t)length < bytes ? path : "";
-}
-
-/* Says when a step, a save or the data take far longer than ever, and whether the process is alive. */
-static hs_hook watchdog(const struct run *run)
-{
-    char path[4096];
-    bool writes = run->trainer.replicas.rank == 0;
-    return hs_watchdog(.heartbeat = writes ? in_directory(run, "heartbeat.json", path, sizeof path) : NULL);
-}
-
-/* Orders from outside. */
-static hs_hook control(struct run *run)
-{
-    char path[4096];
-    const hs_knob rate = {.name = "learning_rate", .value = &run->trainer.optimizer.rate, .min = 1e-9, .max = 1e3};
-    return hs_control(.path = in_directory(run, "control", path, sizeof path), .knobs = HS_KNOBS(rate),
-                      .summary_dir = run->options.model_dir);
-}
-
-static hs_hook metrics(const struct run *run)
-{
-    char path[4096];
-    const char *standard = in_directory(run, "metrics.csv", path, sizeof path);
-    return hs_metrics_file(.path = run->options.metrics ? run->options.metrics : standard, .tensors = HS_NAMES("loss"),
-                           .every_n_steps = run->options.log_steps);
-}
-
-/* Those without which the training can do. */
-static size_t show(struct run *run, hs_hook *hooks)
+/* Hooks that only show the training. They are best effort: if one fails, the training continues without it. */
+static size_t reporting_hooks(struct run *run, hs_hook *hooks)
 {
     const struct options *options = &run->options;
+    char metrics[4096];
     size_t n = 0;
+    in_model_dir(run, "metrics.csv", metrics, sizeof metrics);
     if (options->log_steps) {
         hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = options->log_steps);
-        hooks[n++] = metrics(run);
+        hooks[n++] = hs_metrics_file(.path = options->metrics ? options->metrics : metrics, .tensors = HS_NAMES("loss"),
+                                     .every_n_steps = options->log_steps);
     }
     if (options->eval_steps)
         hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy", "summary/report"),
@@ -106,7 +72,7 @@ static size_t show(struct run *run, hs_hook *hooks)
     if (options->histogram_steps)
         hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES(run->trainer.histograms), .summary_dir = options->model_dir,
                                       .every_n_steps = options->histogram_steps);
-    hooks[n++] = note_hook(&run->note);
+    hooks[n++] = run_info_hook(&run->info);
     if (options->progress)
         hooks[n++] = log_progress(&run->log, options->last_step);
     for (size_t i = 0; i < n; i++)
@@ -117,17 +83,28 @@ static size_t show(struct run *run, hs_hook *hooks)
 void run_hooks(struct run *run, hs_hook *hooks)
 {
     const struct options *options = &run->options;
+    char heartbeat[4096], control[4096];
+    const hs_knob rate = {.name = "learning_rate", .value = &run->trainer.optimizer.rate, .min = 1e-9, .max = 1e3};
     size_t n = 0;
-    hooks[n++] = watchdog(run);
-    hooks[n++] = control(run);
+    in_model_dir(run, "heartbeat.json", heartbeat, sizeof heartbeat);
+    in_model_dir(run, "control", control, sizeof control);
+    /* Logs steps, saves and inputs that take far longer than before. Rank 0 writes the heartbeat. */
+    hooks[n++] = hs_watchdog(.heartbeat = run->trainer.replicas.rank == 0 ? heartbeat : NULL);
+    /* Reads commands from a file while the training runs. */
+    hooks[n++] = hs_control(.path = control, .knobs = HS_KNOBS(rate), .summary_dir = options->model_dir);
     hooks[n++] = hs_stop_at_step(.last_step = options->last_step);
-    hooks[n++] = guard(run);
+    /* If the loss is not finite, fails or rolls back. */
+    if (options->rollback)
+        hooks[n++] = hs_finite_guard(.activations = HS_NAMES("loss"), .policy = HS_GUARD_ROLLBACK, .saver = run->saver,
+                                     .skip_op = "input/dequeue");
+    else
+        hooks[n++] = hs_finite_guard(.activations = HS_NAMES("loss"));
     if (options->stop_after_secs > 0)
         hooks[n++] = hs_stop_after(.this_run_secs = options->stop_after_secs);
-    n += show(run, hooks + n);
+    n += reporting_hooks(run, hooks + n);
     if (options->losses)
         hooks[n++] = losses_hook(&run->losses);
-    hooks[n].ops = NULL; /* the end */
+    hooks[n].ops = NULL; /* ends the list */
 }
 
 void run_free(struct run *run)

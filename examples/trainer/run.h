@@ -4,30 +4,32 @@
 
 #include "log.h"
 #include "losses.h"
-#include "note.h"
+#include "run_info.h"
 #include "trainer.h"
 
-/* What a session that trains works with. All of it outlives the session. */
+/* All that a training session uses. It must outlive the session. */
 struct run {
     struct options options;
     struct trainer trainer;
     struct log log;
     struct losses losses;
-    struct note note;
+    struct run_info info;
     hs_saver *saver;
     hs_scaffold *scaffold;
     hs_graph *graph;
 };
 
-enum { MOST_HOOKS = 16 }; /* with the end of the list */
+enum { MAX_HOOKS = 16 }; /* including the end of the list */
 
-/* 0 is never on the command line, HS_NEVER in the library. */
+/* Returns `n`, or HS_NEVER if it is 0, which disables a schedule on the command line. */
 int64_t or_never(int64_t n);
 
-/* Nothing is written before the data are known to be good. run_free is to be called also if it fails. */
+/* Loads the data and makes the graph. Writes and deletes files only if the data are valid. Call run_free also if it fails.
+ */
 hs_code run_prepare(struct run *run, hs_error *err);
 void run_free(struct run *run);
-/* The trainer's hooks, in their order, as a list. The session adds those that save the summary op and checkpoints. */
+/* Fills `hooks`, an array of MAX_HOOKS, with the trainer's hooks in their order. The training session adds the hooks that
+ * save summaries and checkpoints. */
 void run_hooks(struct run *run, hs_hook *hooks);
 
 #endif

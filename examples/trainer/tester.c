@@ -7,11 +7,11 @@
 const char *const tester_metrics[] = {"test_accuracy", "loss", NULL};
 const char *const tester_predictions[] = {"classify:0", "classify:1", "classify:2", NULL};
 
-/* What is counted, in the variable "counts". */
+/* The elements of the variable "counts". */
 enum { SEEN, RIGHT, LOSS, COUNTS };
 
-/* -log of what the softmax of these scores gives a class. */
-static double surprise(const float *scores, int class)
+/* Returns the cross-entropy of one row: -log of the softmax of a class. */
+static double cross_entropy(const float *scores, int class)
 {
     double sum = 0;
     for (int i = 0; i < CLASSES; i++)
@@ -19,11 +19,11 @@ static double surprise(const float *scores, int class)
     return log(sum);
 }
 
-/* How many of `left` are in the next batch; none: the end. */
-static size_t rows_of(size_t left, hs_error *err)
+/* Returns the size of the next batch; 0, with an error, after the last one. */
+static size_t batch_rows(size_t left, hs_error *err)
 {
     if (!left)
-        hs_error_set(err, HS_OUT_OF_RANGE, "all images were seen");
+        hs_error_set(err, HS_OUT_OF_RANGE, "all images are done");
     return left < TEST_ROWS ? left : TEST_ROWS;
 }
 
@@ -32,36 +32,36 @@ static hs_code count(void *self, hs_op *op, hs_error *err)
     struct tester *tester = self;
     const struct dataset *test = &tester->test;
     double *counts = hs_op_written(op, 0)->data;
-    size_t at = (size_t)counts[SEEN], rows = rows_of(test->n - at, err);
+    size_t at = (size_t)counts[SEEN], rows = batch_rows(test->n - at, err);
     if (!rows)
         return HS_OUT_OF_RANGE;
     pixels_to_floats(tester->model.pixels, test->images + at * test->pixels, rows * test->pixels);
     const float *scores = mlp_forward(&tester->model, tester->model.pixels, (int)rows);
     for (size_t i = 0; i < rows; i++, scores += CLASSES) {
         counts[RIGHT] += best_class(scores) == test->labels[at + i];
-        counts[LOSS] += surprise(scores, test->labels[at + i]);
+        counts[LOSS] += cross_entropy(scores, test->labels[at + i]);
     }
     counts[SEEN] += (double)rows;
     return HS_OK;
 }
 
-static hs_code share(hs_op *op, int of)
+static hs_code mean(hs_op *op, int sum)
 {
     const double *counts = hs_op_input(op, 0)->data;
-    *(double *)hs_op_output(op, 0)->data = counts[of] / counts[SEEN];
+    *(double *)hs_op_output(op, 0)->data = counts[sum] / counts[SEEN];
     return HS_OK;
 }
 
 static hs_code accuracy(void *self, hs_op *op, hs_error *err)
 {
     (void)self, (void)err;
-    return share(op, RIGHT);
+    return mean(op, RIGHT);
 }
 
 static hs_code loss(void *self, hs_op *op, hs_error *err)
 {
     (void)self, (void)err;
-    return share(op, LOSS);
+    return mean(op, LOSS);
 }
 
 static hs_code set_outputs(struct tester *tester, hs_op *op, size_t at, int64_t rows, hs_error *err)
@@ -80,7 +80,7 @@ static hs_code classify(void *self, hs_op *op, hs_error *err)
     struct tester *tester = self;
     const struct dataset *test = &tester->test;
     double *counts = hs_op_written(op, 0)->data;
-    size_t at = (size_t)counts[SEEN], rows = rows_of(tester->n_images - at, err);
+    size_t at = (size_t)counts[SEEN], rows = batch_rows(tester->n_images - at, err);
     if (!rows)
         return HS_OUT_OF_RANGE;
     for (size_t i = 0; i < rows; i++)
@@ -89,7 +89,7 @@ static hs_code classify(void *self, hs_op *op, hs_error *err)
     const float *scores = mlp_forward(&tester->model, tester->model.pixels, (int)rows);
     for (size_t i = 0; i < rows; i++, scores += CLASSES) {
         tester->classes[i] = best_class(scores);
-        tester->probabilities[i] = (float)exp(-surprise(scores, best_class(scores)));
+        tester->probabilities[i] = (float)exp(-cross_entropy(scores, best_class(scores)));
     }
     counts[SEEN] += (double)rows;
     return set_outputs(tester, op, at, (int64_t)rows, err);
@@ -120,7 +120,7 @@ hs_code tester_init(struct tester *tester, const struct options *options, const 
     if (!code)
         code = trainer_model(&tester->model, tester->test.pixels, options, err);
     if (!code && !(tester->graph = make_graph(tester, env)))
-        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the graph");
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory for the graph");
     return code;
 }
 

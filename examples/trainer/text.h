@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* A text that is put together, always ended by a zero. What finds no room is left out. */
+/* A text of bounded size. A piece that does not fit is dropped. */
 struct text {
     size_t used;
     char bytes[1 << 14];

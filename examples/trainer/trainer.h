@@ -12,10 +12,10 @@
 
 #include <hooksess/hooksess.h>
 
-/* Images are tested in batches of one size, so that the accuracy does not depend on that of the training's. */
+/* The batch size of tests. It is constant, so that the accuracy does not depend on --batch-size. */
 enum { TEST_ROWS = 250 };
 
-/* All that is trained, and what it is trained with. */
+/* The data, the model, and its optimizer. */
 struct trainer {
     struct dataset train, test;
     struct input input;
@@ -23,42 +23,42 @@ struct trainer {
     struct optimizer optimizer;
     struct replicas replicas;
     float loss;
-    struct tested tested; /* by the op test_accuracy */
+    struct test_result result; /* written by the op test_accuracy */
     struct report report;
-    const char *histograms; /* the op that merges those; the graph's */
+    const char *histograms; /* name of the op that merges the histograms; owned by the graph */
 };
 
-/* Reads the data, and makes the rest, in a trainer that is all zero at first. trainer_free is to be called also when they
- * fail. */
+/* trainer_load reads the data into a trainer that is all zero; then trainer_init makes the model. Call trainer_free also if
+ * they fail. */
 hs_code trainer_load(struct trainer *trainer, const char *directory, hs_error *err);
 hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_error *err);
 void trainer_free(struct trainer *trainer);
-/* The model of the command line, for images of so many pixels. */
+/* Makes the model that `options` describe, for images of `pixels` pixels. */
 hs_code trainer_model(struct mlp *model, size_t pixels, const struct options *options, hs_error *err);
 
-/* The trainer as a graph, which has
+/* Makes the graph of a trainer:
  *
- *   variables   w1, b1, w2, b2 ...; what the optimizer keeps for each, as in momentum/w1; global_step
- *   queue       input: batches that a thread makes ahead, with the position in the data
- *   ops         train, which makes a step; test_accuracy; summary/loss, summary/test_accuracy and summary/report;
- *               summary/weights/w1 ..., summary/gradients/w1 ..., and what merges these
- *   values      loss and gradients/w1 ..., of the last step's batch
+ *   variables   w1, b1, w2, b2 ...; the optimizer's slots of each, for example momentum/w1; global_step
+ *   queue       input: batches that a thread prepares ahead, with the position in the data
+ *   ops         train, which makes one step; test_accuracy; summary/loss, summary/test_accuracy and summary/report;
+ *               summary/weights/w1 ..., summary/gradients/w1 ..., and an op that merges these
+ *   values      loss and gradients/w1 ..., of the batch of the last step
  *
- * NULL without memory. */
+ * Returns NULL if memory runs out. Free it before the trainer. */
 hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env);
 
-/* Adds a model's parameters to a graph, under the names that they have in the trainer's. */
+/* Adds the parameters of a model to a graph, with the same names as in trainer_graph. */
 void trainer_add_parameters(hs_graph *graph, const struct mlp *model);
 
-/* The gradients and the loss of so many rows, which may be none. */
+/* Computes loss and gradients of the first `rows` rows. 0 rows: both are 0. */
 void trainer_compute(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows);
-/* A step with a batch of so many rows. */
+/* Makes one step with a batch: trainer_compute, and an update of the parameters. `epoch` and `step` count from 1. */
 void trainer_learn(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows, uint64_t epoch,
                    int64_t step);
 
-/* The class of the largest score. */
+/* Returns the class with the highest score. */
 int best_class(const float *scores);
-/* What the model says of the test images. */
-void trainer_test(struct trainer *trainer, struct tested *tested);
+/* Classifies all test images. */
+void trainer_test(struct trainer *trainer, struct test_result *result);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdlib.h> /* for __GLIBC__ */
 
-/* Stands before a function whose loops are worth wide vector instructions: the compiler makes it for processors with and
- * without them, and the program takes what suits the one it runs on. All give the same numbers: sums keep their order, and
- * no multiplication is contracted with an addition (-ffp-contract=off). */
+/* Put it before a function whose loops profit from wide vector instructions. The compiler makes several versions of the
+ * function, and the program chooses one for its processor when it starts. All give the same numbers: sums keep their order,
+ * and no multiplication is contracted with an addition (-ffp-contract=off). */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                               \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define VECTORIZED __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -15,7 +15,7 @@
 #define VECTORIZED
 #endif
 
-/* Asks for memory that will be read soon. */
+/* Loads memory into the cache that will be read soon. */
 static inline void prefetch(const void *bytes, size_t n)
 {
     enum { CACHE_LINE = 64 };

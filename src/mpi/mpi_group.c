@@ -145,19 +145,8 @@ static int missing_rank(const messages *m)
     return m->peers[i < m->n ? i : 0];
 }
 
-/* The limit of the call is over: the rank that is waited for has failed. */
-static hs_code give_up(messages *m, hs_error *err)
-{
-    const hs_mpi_group *group = m->group;
-    const int rank = missing_rank(m);
-    hs_code code = hs_error_set(err, HS_UNAVAILABLE, "%s: rank %d has not joined within %g s", m->call, rank,
-                                (double)group->limit_ns / 1e9);
-    const hs_error why = *err;
-    return group->detector && m->tag == TAG_CALL ? hs_group_tcp_fail_call(group->detector, rank, why.message, err) : code;
-}
-
-/* Queries the detector. At the end, ranks have reported their exits, and it would fail a call. Ranks that have failed
- * together all come to the end. */
+/* Queries the detector. In the barrier at the end it would report the exits of other ranks as failures, so it is asked only
+ * after the grace time. */
 static hs_code check_detector(const messages *m, int64_t waited, hs_error *err)
 {
     const hs_mpi_group *group = m->group;
@@ -169,7 +158,7 @@ static hs_code check_detector(const messages *m, int64_t waited, hs_error *err)
     return group->grace_ns && waited >= group->grace_ns ? query_failed_rank(m->group, &rank, err) : HS_OK;
 }
 
-/* HS_OK: continue to wait. */
+/* Called from time to time while messages are incomplete. Returns HS_OK to continue to wait. */
 static hs_code check_wait(messages *m, hs_error *err)
 {
     const hs_mpi_group *group = m->group;
@@ -183,8 +172,15 @@ static hs_code check_wait(messages *m, hs_error *err)
     if (code)
         return code;
     /* a rank that knows which one is missing is the first to give up */
-    if (group->limit_ns && waited >= group->limit_ns + (m->waits_for_begin ? 0 : group->detector_ns))
-        return give_up(m, err);
+    if (group->limit_ns && waited >= group->limit_ns + (m->waits_for_begin ? 0 : group->detector_ns)) {
+        const int rank = missing_rank(m);
+        code = hs_error_set(err, HS_UNAVAILABLE, "%s: rank %d has not joined within %g s", m->call, rank,
+                            (double)group->limit_ns / 1e9);
+        if (!group->detector || m->tag != TAG_CALL)
+            return code;
+        const hs_error reason = *err;
+        return hs_group_tcp_fail_call(group->detector, rank, reason.message, err);
+    }
     if (now >= m->warn_ns) {
         hs_log(&group->env, HS_LOG_WARNING, "rank %d waits in %s since %.0f s for rank %d", group->rank, m->call,
                (double)waited / 1e9, missing_rank(m));
@@ -277,17 +273,6 @@ static hs_code allreduce_or(void *self, uint64_t *words, size_t n, hs_error *err
     if (!code && n)
         memcpy(words, group->words[0], n * sizeof *words);
     return end(&m, code);
-}
-
-/* Waits until all ranks have come to the end. A failure is logged. */
-static hs_code wait_for_end(hs_mpi_group *group)
-{
-    hs_error err;
-    messages m = {.group = group, .call = "hs_mpi_group_finalize", .tag = TAG_END};
-    hs_code code = exchange_words(&m, 0, &err);
-    if (code)
-        hs_log(&group->env, HS_LOG_WARNING, "hs_mpi_group_finalize: MPI_Finalize is not called: %s", err.message);
-    return code;
 }
 
 /* Receives `chunk` from the rank above in a binomial tree, and sends it to the ranks below. `position` of a rank in the
@@ -424,8 +409,8 @@ static hs_code agree_on_creation(MPI_Comm comm, hs_code code, hs_error *err)
                       : hs_error_set(err, HS_UNAVAILABLE, "another rank could not create its MPI group");
 }
 
-/* Checks a number of seconds. 0: the default. */
-static hs_code take_secs(const char *name, double *secs, double default_secs, bool never_allowed, hs_error *err)
+/* Checks a number of seconds. Replaces 0 by the default. */
+static hs_code check_secs(const char *name, double *secs, double default_secs, bool never_allowed, hs_error *err)
 {
     if (!(*secs >= 0 && *secs <= 1e9) && !(never_allowed && *secs == HS_NEVER))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_mpi_options.%s is %g, but must be 0 to 1e9%s", name, *secs,
@@ -442,7 +427,7 @@ static int64_t to_ns(double secs)
 }
 
 /* Makes a complete copy of an env, with the defaults of libhooksess. */
-static hs_code take_env(const hs_env *given, hs_env *env, hs_error *err)
+static hs_code complete_env(const hs_env *given, hs_env *env, hs_error *err)
 {
     const hs_env *system = hs_env_default();
     *env = *system;
@@ -466,17 +451,17 @@ static hs_code take_env(const hs_env *given, hs_env *env, hs_error *err)
     return HS_OK;
 }
 
-/* taken->env is then `env`, which is complete. */
-static hs_code take_options(const hs_mpi_options *options, hs_mpi_options *taken, hs_env *env, hs_error *err)
+/* Copies the options and sets their defaults. `complete->env` is then `env`. */
+static hs_code complete_options(const hs_mpi_options *options, hs_mpi_options *complete, hs_env *env, hs_error *err)
 {
-    *taken = (hs_mpi_options)HS_INIT(hs_mpi_options);
-    hs_code code = options ? HS_STRUCT_TAKE(hs_mpi_options, env, taken, options, err) : HS_OK;
-    if (code || (code = take_secs("collective_secs", &taken->collective_secs, 600, true, err)) ||
-        (code = take_secs("detector_secs", &taken->detector_secs, DETECTOR_SECS, true, err)) ||
-        (code = take_secs("failure_grace_secs", &taken->failure_grace_secs, 10, true, err)) ||
-        (code = take_env(taken->env, env, err)))
+    *complete = (hs_mpi_options)HS_INIT(hs_mpi_options);
+    hs_code code = options ? HS_STRUCT_TAKE(hs_mpi_options, env, complete, options, err) : HS_OK;
+    if (code || (code = check_secs("collective_secs", &complete->collective_secs, 600, true, err)) ||
+        (code = check_secs("detector_secs", &complete->detector_secs, DETECTOR_SECS, true, err)) ||
+        (code = check_secs("failure_grace_secs", &complete->failure_grace_secs, 10, true, err)) ||
+        (code = complete_env(complete->env, env, err)))
         return code;
-    taken->env = env;
+    complete->env = env;
     return HS_OK;
 }
 
@@ -562,7 +547,7 @@ static hs_mpi_group *allocate(MPI_Comm comm, const hs_mpi_options *options)
 
 static hs_mpi_group *create(MPI_Comm comm, const hs_mpi_options *options, hs_error *err)
 {
-    hs_mpi_options taken;
+    hs_mpi_options complete;
     hs_env env;
     MPI_Comm own = MPI_COMM_NULL;
     hs_error_clear(err);
@@ -575,14 +560,14 @@ static hs_mpi_group *create(MPI_Comm comm, const hs_mpi_options *options, hs_err
     }
     MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
     hs_mpi_group *group = NULL;
-    hs_code code = take_options(options, &taken, &env, err);
-    if (!code && !(group = allocate(own, &taken)))
+    hs_code code = complete_options(options, &complete, &env, err);
+    if (!code && !(group = allocate(own, &complete)))
         code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "hs_mpi_group_new: no memory for %d bytes", CHUNK_BYTES);
     if ((code = agree_on_creation(own, code, err))) {
         free_group(group, own);
         return NULL;
     }
-    if (taken.detector_secs != HS_NEVER && start_detector(group, &taken, err)) {
+    if (complete.detector_secs != HS_NEVER && start_detector(group, &complete, err)) {
         hs_mpi_group_free(group);
         return NULL;
     }
@@ -621,7 +606,14 @@ int hs_mpi_group_finalize(hs_mpi_group *group, const hs_outcome *outcome)
     /* does nothing if a session has reported its end */
     if (group && group->detector && outcome && outcome->reason == HS_REASON_FAILED)
         report_exit(group, &outcome->error);
-    bool failed = group && (group->failed || wait_for_end(group));
+    bool failed = group && group->failed;
+    if (group && !failed) { /* waits until all ranks have called this function */
+        hs_error err;
+        messages m = {.group = group, .call = "hs_mpi_group_finalize", .tag = TAG_END};
+        failed = exchange_words(&m, 0, &err) != HS_OK;
+        if (failed)
+            hs_log(&group->env, HS_LOG_WARNING, "hs_mpi_group_finalize: MPI_Finalize is not called: %s", err.message);
+    }
     hs_mpi_group_free(group);
     if (!failed)
         MPI_Finalize();

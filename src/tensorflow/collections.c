@@ -8,14 +8,6 @@
 
 #include <string.h>
 
-static void free_item(const hs_env *env, hs__tf_item *item)
-{
-    if (item->release)
-        item->release((void *)item->item);
-    hs__free(env, item->key);
-    hs__free(env, item->data);
-}
-
 hs_code hs__tf_add_item(hs__tf_backend *backend, const hs__tf_item *given, hs_error *err)
 {
     const hs_env *env = &backend->env;
@@ -39,8 +31,13 @@ hs_code hs__tf_add_item(hs__tf_backend *backend, const hs__tf_item *given, hs_er
 
 void hs__tf_free_items(hs__tf_backend *backend)
 {
-    for (size_t i = backend->n_items; i-- > 0;)
-        free_item(&backend->env, &backend->items[i]);
+    for (size_t i = backend->n_items; i-- > 0;) {
+        hs__tf_item *item = &backend->items[i];
+        if (item->release)
+            item->release((void *)item->item);
+        hs__free(&backend->env, item->key);
+        hs__free(&backend->env, item->data);
+    }
     hs__free(&backend->env, backend->items);
 }
 

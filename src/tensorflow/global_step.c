@@ -251,9 +251,15 @@ static TF_Output add_read(hs__tf_builder *builder, uint64_t mask)
     return hs__tf_finish_op(builder, op);
 }
 
-static hs_code make_read(hs__tf_backend *backend, uint64_t mask, TF_Output *read, hs_error *err)
+/* Sets *read to the read after the ops of `mask`. Adds it to the graph in the first run that needs it. */
+static hs_code read_after(hs__tf_backend *backend, uint64_t mask, TF_Output *read, hs_error *err)
 {
     hs__tf_step *step = &backend->step;
+    for (size_t i = 0; i < step->n_reads; i++)
+        if (step->reads[i].mask == mask) {
+            *read = step->reads[i].read;
+            return HS_OK;
+        }
     hs__tf_builder builder;
     hs_error error = {0};
     hs_code code =
@@ -268,16 +274,6 @@ static hs_code make_read(hs__tf_backend *backend, uint64_t mask, TF_Output *read
         hs_log(&backend->env, HS_LOG_DEBUG, "the global step is read in a separate run: %s", error.message);
     step->reads[step->n_reads++] = (hs__tf_step_read){mask, *read};
     return HS_OK;
-}
-
-static hs_code read_after(hs__tf_backend *backend, uint64_t mask, TF_Output *read, hs_error *err)
-{
-    for (size_t i = 0; i < backend->step.n_reads; i++)
-        if (backend->step.reads[i].mask == mask) {
-            *read = backend->step.reads[i].read;
-            return HS_OK;
-        }
-    return make_read(backend, mask, read, err);
 }
 
 /* A run. */

@@ -120,14 +120,6 @@ static kind kind_of_text(hs_bytes file)
 
 /* The graph itself. */
 
-static void find_references(hs__tf_backend *backend)
-{
-    size_t at = 0;
-    TF_Operation *op;
-    while (!backend->has_references && (op = backend->tf.GraphNextOperation(backend->graph, &at)))
-        hs__tf_record_references(backend, op);
-}
-
 static hs_code import_graph(hs__tf_backend *backend, hs_bytes graph, hs_error *err)
 {
     const hs__tf_api *tf = &backend->tf;
@@ -138,8 +130,10 @@ static hs_code import_graph(hs__tf_backend *backend, hs_bytes graph, hs_error *e
     hs_code code = hs__tf_check_status(tf, status, err);
     tf->DeleteImportGraphDefOptions(options);
     tf->DeleteStatus(status);
-    if (!code)
-        find_references(backend);
+    size_t at = 0;
+    TF_Operation *op;
+    while (!code && !backend->has_references && (op = tf->GraphNextOperation(backend->graph, &at)))
+        hs__tf_record_references(backend, op);
     return code;
 }
 
@@ -165,18 +159,14 @@ static hs_code import_meta(hs__tf_backend *backend, hs_bytes file, hs_error *err
     return code ? code : import_graph(backend, graph, err);
 }
 
-static hs_code not_a_graph(kind what, hs_error *err)
-{
-    return what == SAVED_MODEL ? hs_error_set(err, HS_INVALID_ARGUMENT,
-                                              "this is a SavedModel; export a MetaGraphDef (tf.train.export_meta_graph)")
-                               : hs_error_set(err, HS_INVALID_ARGUMENT, "this is neither a MetaGraphDef nor a GraphDef");
-}
-
 static hs_code import_binary(hs__tf_backend *backend, hs_bytes file, kind what, hs_error *err)
 {
-    hs_code code = what == META    ? import_meta(backend, file, err)
-                   : what == GRAPH ? import_graph(backend, file, err)
-                                   : not_a_graph(what, err);
+    if (what == SAVED_MODEL)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "this is a SavedModel; export a MetaGraphDef (tf.train.export_meta_graph)");
+    if (what == NO_GRAPH)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "this is neither a MetaGraphDef nor a GraphDef");
+    hs_code code = what == META ? import_meta(backend, file, err) : import_graph(backend, file, err);
     return code ? code : hs__tf_list_variables(backend, err);
 }
 

@@ -80,20 +80,6 @@ static bool read_slice(const Hs__Pb__SaveSliceInfoDef *def, const hs_shape *part
     return hs_shape_elements(&out->shape) >= 0;
 }
 
-/* Copies the slice and its name to one block. */
-static hs_code copy_slice(const hs__tf_backend *backend, hs__tf_variable *variable, const hs_variable_slice *slice,
-                          const char *name, hs_error *err)
-{
-    size_t bytes = strlen(name) + 1;
-    hs_variable_slice *kept = hs__alloc(&backend->env, sizeof *kept + bytes, 1);
-    if (!kept)
-        return hs__no_memory(err, bytes, "a slice");
-    *kept = *slice;
-    kept->name = memcpy(kept + 1, name, bytes);
-    variable->slice = kept;
-    return HS_OK;
-}
-
 /* Sets the slice of the variable that was added last, if that has this handle. */
 static hs_code set_slice(hs__tf_backend *backend, const TF_Operation *handle, const Hs__Pb__SaveSliceInfoDef *def,
                          hs_error *err)
@@ -105,7 +91,13 @@ static hs_code set_slice(hs__tf_backend *backend, const TF_Operation *handle, co
     if (!read_slice(def, &variable->shape, &slice))
         return hs_error_set(err, HS_DATA_LOSS, "meta graph: variable '%s' is a slice that does not lie within '%s'",
                             variable->name, def->full_name);
-    return copy_slice(backend, variable, &slice, def->full_name, err);
+    size_t bytes = strlen(def->full_name) + 1;
+    variable->slice = hs__alloc(&backend->env, sizeof slice + bytes, 1); /* the slice, then its name */
+    if (!variable->slice)
+        return hs__no_memory(err, bytes, "a slice");
+    *variable->slice = slice;
+    variable->slice->name = memcpy(variable->slice + 1, def->full_name, bytes);
+    return HS_OK;
 }
 
 /* Variables of a collection. */
@@ -252,16 +244,6 @@ static hs_code add_op(hs__tf_backend *backend, TF_Operation *op, hs_error *err)
     return add_variable(backend, &variable, err);
 }
 
-static hs_code add_ops(hs__tf_backend *backend, hs_error *err)
-{
-    hs_code code = HS_OK;
-    size_t at = 0;
-    TF_Operation *op;
-    while (!code && (op = backend->tf.GraphNextOperation(backend->graph, &at)))
-        code = add_op(backend, op, err);
-    return code;
-}
-
 static bool holds_step(const hs__tf_variable *variable)
 {
     int64_t n = hs_shape_elements(&variable->shape);
@@ -296,8 +278,11 @@ hs_code hs__tf_list_variables(hs__tf_backend *backend, hs_error *err)
     hs_code code = add_collection(backend, "variables", 0, err);
     if (!code)
         code = add_collection(backend, "local_variables", HS_VARIABLE_LOCAL, err);
-    if (!code && !backend->n_variables)
-        code = add_ops(backend, err);
+    size_t at = 0;
+    TF_Operation *op;
+    bool has_collections = backend->n_variables > 0;
+    while (!code && !has_collections && (op = backend->tf.GraphNextOperation(backend->graph, &at)))
+        code = add_op(backend, op, err);
     return code ? code : find_step(backend, err);
 }
 

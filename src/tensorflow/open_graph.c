@@ -27,20 +27,15 @@ static hs_code copy_server(hs__tf_backend *backend, const hs_tensorflow_server *
     return backend->server_target ? HS_OK : hs__no_memory(err, strlen(server->target), "a target");
 }
 
-static hs_code set_timeout(hs__tf_backend *backend, double secs, hs_error *err)
-{
-    if (!(secs >= 0 && secs < 1e9) && secs != HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_tensorflow_options.timeout_secs is %g; it must be at least 0, or HS_NEVER for no limit",
-                            secs);
-    backend->timeout_ms = hs__tf_milliseconds(secs);
-    return HS_OK;
-}
-
 static hs_code copy_options(hs__tf_backend *backend, hs_tensorflow_options *options, hs_error *err)
 {
-    hs_code code = set_timeout(backend, options->timeout_secs, err);
-    if (code || (code = copy_server(backend, options->server, err)))
+    if (!(options->timeout_secs >= 0 && options->timeout_secs < 1e9) && options->timeout_secs != HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_tensorflow_options.timeout_secs is %g; it must be at least 0, or HS_NEVER for no limit",
+                            options->timeout_secs);
+    backend->timeout_ms = hs__tf_milliseconds(options->timeout_secs);
+    hs_code code = copy_server(backend, options->server, err);
+    if (code)
         return code;
     if (options->config.size && !options->config.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.config.data is NULL, but its size is not 0");

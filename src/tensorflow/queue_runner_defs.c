@@ -9,7 +9,7 @@
 #include "base/proto.h"
 
 /* The field queue_closed_exception_types: numbers, packed or not. */
-enum { CLOSED_CODES = 5, MOST_CODES = 16 };
+enum { CLOSED_CODES = 5, MAX_CODES = 16 };
 
 static void release_runner(void *runner)
 {
@@ -17,7 +17,7 @@ static void release_runner(void *runner)
 }
 
 /* Reads the codes from the unknown fields: their type is in a package of protos that we do not have. */
-static size_t closed_codes(const Hs__Pb__QueueRunnerDef *def, hs_code codes[MOST_CODES + 1])
+static size_t closed_codes(const Hs__Pb__QueueRunnerDef *def, hs_code codes[MAX_CODES + 1])
 {
     size_t n = 0;
     for (unsigned i = 0; i < def->base.n_unknown_fields; i++) {
@@ -27,7 +27,7 @@ static size_t closed_codes(const Hs__Pb__QueueRunnerDef *def, hs_code codes[MOST
         if (field->tag != CLOSED_CODES ||
             (field->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED && !hs__get_varint(&at, end, &number)))
             continue;
-        while (n < MOST_CODES && at < end && hs__get_varint(&at, end, &number))
+        while (n < MAX_CODES && at < end && hs__get_varint(&at, end, &number))
             if (number > HS_OK && number <= HS_UNAUTHENTICATED)
                 codes[n++] = (hs_code)number;
     }
@@ -35,19 +35,9 @@ static size_t closed_codes(const Hs__Pb__QueueRunnerDef *def, hs_code codes[MOST
     return n;
 }
 
-/* Adopts the runner. */
-static hs_code adopt_runner(hs__tf_backend *backend, hs_queue_runner *runner, hs_error *err)
-{
-    hs__tf_item item = {.key = (char *)HS_QUEUE_RUNNERS, .item = runner, .release = release_runner};
-    hs_code code = hs__tf_add_item(backend, &item, err);
-    if (code)
-        hs_queue_runner_free(runner);
-    return code;
-}
-
 static hs_code add_runner(hs__tf_backend *backend, const Hs__Pb__QueueRunnerDef *def, bool remote, hs_error *err)
 {
-    hs_code codes[MOST_CODES + 1];
+    hs_code codes[MAX_CODES + 1];
     size_t n = closed_codes(def, codes);
     const char **ops = hs__alloc(&backend->env, def->n_enqueue_op_name + 1, sizeof *ops);
     if (!ops)
@@ -64,7 +54,13 @@ static hs_code add_runner(hs__tf_backend *backend, const Hs__Pb__QueueRunnerDef 
                                                              .env = &backend->env),
                                      &error);
     hs__free(&backend->env, (void *)ops);
-    return runner ? adopt_runner(backend, runner, err) : hs__error_copy(err, &error);
+    if (!runner)
+        return hs__error_copy(err, &error);
+    const hs__tf_item item = {.key = (char *)HS_QUEUE_RUNNERS, .item = runner, .release = release_runner};
+    hs_code code = hs__tf_add_item(backend, &item, err);
+    if (code)
+        hs_queue_runner_free(runner);
+    return code;
 }
 
 static hs_code read_def(hs__tf_backend *backend, const hs__tf_item *item, bool remote, hs_error *err)

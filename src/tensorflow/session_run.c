@@ -107,13 +107,6 @@ static bool is_in_borrowed(const hs__tf_backend *backend, const hs__tf_level *le
     return false;
 }
 
-/* Returns true if the backend promised that values stay, but an op with a reference was added later: any value may be the
- * memory of that reference. */
-static bool may_change(const hs__tf_backend *backend)
-{
-    return backend->promises_values && backend->has_references;
-}
-
 static hs_code replace_by_copy(const hs__tf_backend *backend, TF_Tensor **result, hs_string *strings, const char *name,
                                hs_tensor *value, hs_error *err)
 {
@@ -161,6 +154,8 @@ static hs_code return_values(const hs__tf_backend *backend, hs__tf_level *level,
     if (!code)
         code = reserve_strings(backend, level, err);
     hs_string *strings = level->strings;
+    /* The backend promised that values stay, but an op with a reference was added: any value may be its memory. */
+    bool may_change = backend->promises_values && backend->has_references;
     for (size_t i = 0; !code && i < call->n_fetches; i++) {
         const hs__tf_op *op = call->fetches[i].op;
         call->values[i] = (hs_tensor){.data = NULL};
@@ -169,7 +164,7 @@ static hs_code return_values(const hs__tf_backend *backend, hs__tf_level *level,
         bool fed = feed_of(call, &call->fetches[i]) < call->n_feeds;
         TF_Tensor **result = &level->results[fed ? fed_at++ : run_at++];
         code = hs__tf_view(backend, *result, strings, op->name, &call->values[i], err);
-        if (!code && (may_change(backend) || (level->n_fed && is_in_borrowed(backend, level, &call->values[i]))))
+        if (!code && (may_change || (level->n_fed && is_in_borrowed(backend, level, &call->values[i]))))
             code = replace_by_copy(backend, result, strings, op->name, &call->values[i], err);
         if (strings)
             strings += hs__tf_count_strings(backend, *result);
@@ -179,17 +174,14 @@ static hs_code return_values(const hs__tf_backend *backend, hs__tf_level *level,
 
 /* The run. */
 
-static bool wants_metadata(const hs_run_options *options)
-{
-    return options->trace_level > HS_TRACE_NONE || options->output_partition_graphs;
-}
-
 static hs_code set_options(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err)
 {
     const hs__tf_api *tf = &session->link->backend->tf;
     if (level->metadata)
         tf->DeleteBuffer(level->metadata);
-    level->metadata = call->options && wants_metadata(call->options) ? tf->NewBuffer() : NULL;
+    bool has_metadata =
+        call->options && (call->options->trace_level > HS_TRACE_NONE || call->options->output_partition_graphs);
+    level->metadata = has_metadata ? tf->NewBuffer() : NULL;
     return call->options ? hs__tf_run_options(call->options, &session->options, err) : HS_OK;
 }
 

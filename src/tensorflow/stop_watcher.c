@@ -29,15 +29,6 @@ static bool is_watched(const hs__tf_session *session, const hs_backend_call *cal
     return !session->forked && session->link->watch && call->size > offsetof(hs_backend_call, user) && call->stop_requested;
 }
 
-/* Calls stop_requested under the lock, so that the run cannot end meanwhile. */
-static bool must_close(struct hs__tf_watch *watch)
-{
-    pthread_mutex_lock(&watch->lock);
-    bool stop = !atomic_load(&watch->link->closed_queues) && watch->call && watch->call->stop_requested(watch->call->user);
-    pthread_mutex_unlock(&watch->lock);
-    return stop;
-}
-
 /* Closes each queue in a separate run: if one queue cannot be closed, the others still are. */
 static void close_queue(const struct hs__tf_watch *watch, TF_Operation *op)
 {
@@ -55,7 +46,10 @@ static hs_code poll_stop(void *user, hs_error *err)
 {
     struct hs__tf_watch *watch = user;
     (void)err;
-    if (!must_close(watch))
+    pthread_mutex_lock(&watch->lock); /* while stop_requested is called, so that the run cannot end meanwhile */
+    bool stop = !atomic_load(&watch->link->closed_queues) && watch->call && watch->call->stop_requested(watch->call->user);
+    pthread_mutex_unlock(&watch->lock);
+    if (!stop)
         return HS_OK;
     atomic_store(&watch->link->closed_queues, true);
     for (size_t i = 0; i < watch->closers.n; i++)
@@ -132,21 +126,6 @@ void hs__tf_run_begins(const hs__tf_session *session, const hs_backend_call *cal
         set_call(session->link->watch, call);
 }
 
-/* Adds the timeout to TensorFlow's message, which does not have it. */
-static hs_code timeout_error(const hs_backend_call *call, hs_error *err)
-{
-    if (call->options && call->options->timeout_secs > 0)
-        hs_error_prefix(err, "the run took longer than timeout_secs (%g s)", call->options->timeout_secs);
-    return HS_DEADLINE_EXCEEDED;
-}
-
-/* A fork that fills a closed queue has reached its end: it returns the code that means so, not HS_CANCELLED. */
-static hs_code closed_error(const hs_backend_call *call, hs_error *err)
-{
-    return hs_error_set(err, call->end_codes ? *call->end_codes : HS_OUT_OF_RANGE,
-                        "the queue was closed, because a stop was requested");
-}
-
 hs_code hs__tf_run_ends(const hs__tf_session *session, const hs_backend_call *call, hs_code code, hs_error *err)
 {
     if (is_watched(session, call)) {
@@ -154,7 +133,12 @@ hs_code hs__tf_run_ends(const hs__tf_session *session, const hs_backend_call *ca
         if ((code == HS_OUT_OF_RANGE || code == HS_CANCELLED) && call->stop_requested(call->user))
             return hs_error_set(err, HS_STOP, "a stop was requested while the run waited for a queue");
     }
+    /* A fork that fills a closed queue has reached its end: it returns the code that means so. */
     if (code == HS_CANCELLED && session->forked && atomic_load(&session->link->closed_queues))
-        return closed_error(call, err);
-    return code == HS_DEADLINE_EXCEEDED ? timeout_error(call, err) : code;
+        return hs_error_set(err, call->end_codes ? *call->end_codes : HS_OUT_OF_RANGE,
+                            "the queue was closed, because a stop was requested");
+    /* TensorFlow's message does not have the timeout. */
+    if (code == HS_DEADLINE_EXCEEDED && call->options && call->options->timeout_secs > 0)
+        hs_error_prefix(err, "the run took longer than timeout_secs (%g s)", call->options->timeout_secs);
+    return code;
 }

@@ -56,9 +56,9 @@ static hs_code read_one(hs__tf_session *session, size_t index, hs_error *err)
 /* A save reads one variable after the other, and each run has a cost. So each uncached read fetches twice as many variables
  * as the one before. */
 
-enum { MOST_AHEAD = 64, MOST_BYTES = 64 << 20 };
+enum { MAX_AHEAD = 64, MAX_BYTES = 64 << 20 };
 
-/* Chooses the next uncached variables from `index` on, up to session->read_batch variables and MOST_BYTES. */
+/* Chooses the next uncached variables from `index` on, up to session->read_batch variables and MAX_BYTES. */
 static size_t choose_ahead(const hs__tf_session *session, size_t index, size_t *chosen)
 {
     const hs__tf_backend *backend = session->link->backend;
@@ -69,8 +69,8 @@ static size_t choose_ahead(const hs__tf_session *session, size_t index, size_t *
         int64_t elements = hs_shape_elements(&variable->shape), size = (int64_t)hs_dtype_size(variable->dtype);
         if (session->reads[i].tensor)
             continue;
-        bytes += elements < 0 || elements > MOST_BYTES / size ? MOST_BYTES : elements * size;
-        if (n && bytes > MOST_BYTES)
+        bytes += elements < 0 || elements > MAX_BYTES / size ? MAX_BYTES : elements * size;
+        if (n && bytes > MAX_BYTES)
             break;
         chosen[n++] = i;
     }
@@ -81,9 +81,9 @@ static size_t choose_ahead(const hs__tf_session *session, size_t index, size_t *
 static void read_ahead(hs__tf_session *session, size_t index)
 {
     const hs__tf_backend *backend = session->link->backend;
-    size_t chosen[MOST_AHEAD], n = choose_ahead(session, index, chosen);
-    TF_Output outputs[MOST_AHEAD];
-    TF_Tensor *tensors[MOST_AHEAD];
+    size_t chosen[MAX_AHEAD], n = choose_ahead(session, index, chosen);
+    TF_Output outputs[MAX_AHEAD];
+    TF_Tensor *tensors[MAX_AHEAD];
     for (size_t i = 0; i < n; i++)
         outputs[i] = backend->variables[chosen[i]].value;
     if (n < 2 || hs__tf_fetch(session, outputs, tensors, n, NULL))
@@ -97,9 +97,9 @@ hs_code hs__tf_read_variable(void *self, size_t index, hs_tensor *value, hs_erro
     hs__tf_session *session = self;
     hs__tf_read *read = &session->reads[index];
     if (!read->tensor) {
-        session->read_batch = !session->read_batch               ? 1
-                              : session->read_batch < MOST_AHEAD ? 2 * session->read_batch
-                                                                 : MOST_AHEAD;
+        session->read_batch = !session->read_batch              ? 1
+                              : session->read_batch < MAX_AHEAD ? 2 * session->read_batch
+                                                                : MAX_AHEAD;
         read_ahead(session, index);
     }
     hs_code code = read->tensor ? HS_OK : read_one(session, index, err);
@@ -131,16 +131,6 @@ hs_code hs__tf_lend_variable(void *self, size_t index, hs_tensor *memory, hs_err
     return hs__no_memory(err, memory->bytes, "a tensor");
 }
 
-/* Returns the staging tensor if `value` is in its memory, otherwise NULL. The caller deletes it. */
-static TF_Tensor *adopt_staging(const hs__tf_backend *backend, hs__tf_read *place, const hs_tensor *value)
-{
-    TF_Tensor *staging = place->staging;
-    if (!staging || value->data != backend->tf.TensorData(staging))
-        return NULL;
-    place->staging = NULL;
-    return staging;
-}
-
 hs_code hs__tf_write_variable(void *self, size_t index, const hs_tensor *value, hs_error *err)
 {
     hs__tf_session *session = self;
@@ -154,7 +144,12 @@ hs_code hs__tf_write_variable(void *self, size_t index, const hs_tensor *value, 
         code = hs__tf_check_peers(session->link, err);
     if (code)
         return code;
-    TF_Tensor *tensor = adopt_staging(backend, &session->reads[index], value);
+    hs__tf_read *place = &session->reads[index];
+    TF_Tensor *tensor = NULL;
+    if (place->staging && value->data == backend->tf.TensorData(place->staging)) {
+        tensor = place->staging; /* the caller filled its memory */
+        place->staging = NULL;
+    }
     if (!tensor && !(tensor = hs__tf_copy_in(backend, value, err)))
         return HS_RESOURCE_EXHAUSTED;
     hs__tf_drop_reads(session);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Completes an environment that a test gives. */
 #include "testing/complete_env.h"
 
 bool hs__complete_env(hs_env *env, const hs_env *given)

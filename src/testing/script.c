@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scripted backend. It uses public functions of the library only. */
+/* The scripted backend: a script is a list of items (ops and values) and of events (failures, delays) for the n-th run; the
+ * backend's run function plays them. It uses public functions of the library only. */
 #include <hooksess/testing.h>
 
 #include "testing/complete_env.h"
 #include "testing/seconds.h"
-#include "testing/words.h"
+#include "testing/string_buffer.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-enum { ROOM_FOR_CALLS = 1 << 12 }; /* bytes; enough for most tests, so that runs allocate nothing */
+enum { RESERVED_BYTES = 1 << 12 }; /* of the records; enough for most tests, so that runs allocate nothing */
 
 typedef enum { OP, STEP, SERIES, CONSTANT, PLACEHOLDER } kind;
 
@@ -54,7 +55,7 @@ struct hs_script {
     int64_t step, steps_per_run;
     size_t runs, opens;
     bool finalized;
-    hs__words calls, last_run;
+    hs__string_buffer calls, last_run;
 };
 
 static char *copy_text(const hs_env *env, const char *text)
@@ -140,11 +141,11 @@ hs_script *hs_script_new(const hs_env *given)
         script->env.clock = (hs_clock){script_now, script_now, script_sleep, script};
     atomic_init(&script->now_ns, HS__CLOCK_START_NS);
     script->steps_per_run = 1;
-    hs__words_init(&script->calls, &script->env);
-    hs__words_init(&script->last_run, &script->env);
+    hs__string_buffer_init(&script->calls, &script->env);
+    hs__string_buffer_init(&script->last_run, &script->env);
     item *step = add_item(script, STEP, "global_step");
-    if (!step || !add_item(script, OP, "train") || !hs__words_reserve(&script->calls, ROOM_FOR_CALLS) ||
-        !hs__words_reserve(&script->last_run, ROOM_FOR_CALLS)) {
+    if (!step || !add_item(script, OP, "train") || !hs__string_buffer_reserve(&script->calls, RESERVED_BYTES) ||
+        !hs__string_buffer_reserve(&script->last_run, RESERVED_BYTES)) {
         hs_script_free(script);
         return NULL;
     }
@@ -152,43 +153,28 @@ hs_script *hs_script_new(const hs_env *given)
     return script;
 }
 
-static void free_collections(hs_script *script)
+void hs_script_free(hs_script *script)
 {
+    if (!script)
+        return;
     for (collected *at = script->collected, *next; at; at = next) {
         next = at->next;
         if (at->release)
             at->release((void *)at->item);
         hs_env_free(&script->env, at);
     }
-}
-
-static void free_items(hs_script *script)
-{
     for (item *at = script->items, *next; at; at = next) {
         next = at->next;
         hs_env_free(&script->env, at->series);
         hs_env_free(&script->env, at);
     }
-}
-
-static void free_events(hs_script *script)
-{
     for (event *at = script->events, *next; at; at = next) {
         next = at->next;
         hs_env_free(&script->env, at->message);
         hs_env_free(&script->env, at);
     }
-}
-
-void hs_script_free(hs_script *script)
-{
-    if (!script)
-        return;
-    free_collections(script);
-    free_items(script);
-    free_events(script);
-    hs__words_free(&script->calls);
-    hs__words_free(&script->last_run);
+    hs__string_buffer_free(&script->calls);
+    hs__string_buffer_free(&script->last_run);
     hs_env env = script->env;
     hs_env_free(&env, script);
 }
@@ -323,18 +309,18 @@ void hs_script_set_step(hs_script *script, int64_t step)
 void hs_script_note(hs_script *script, const char *word)
 {
     if (script && word)
-        hs__words_add(&script->calls, script->calls.length ? " %s" : "%s", word);
+        hs__string_buffer_add(&script->calls, script->calls.length ? " %s" : "%s", word);
 }
 
 const char *hs_script_calls(hs_script *script)
 {
-    return script ? hs__words_text(&script->calls) : "";
+    return script ? hs__string_buffer_text(&script->calls) : "";
 }
 
 void hs_script_clear_calls(hs_script *script)
 {
     if (script)
-        hs__words_clear(&script->calls);
+        hs__string_buffer_clear(&script->calls);
 }
 
 size_t hs_script_runs(const hs_script *script)
@@ -344,7 +330,7 @@ size_t hs_script_runs(const hs_script *script)
 
 const char *hs_script_last_run(const hs_script *script)
 {
-    return script ? hs__words_text(&script->last_run) : "";
+    return script ? hs__string_buffer_text(&script->last_run) : "";
 }
 
 /* The backend. */
@@ -474,22 +460,23 @@ static hs_code backend_step(void *session, int64_t *step, hs_error *err)
 /* Describes the fetches, feeds and options of a run. */
 static void describe(hs_script *script, const hs_backend_call *call)
 {
-    hs__words *text = &script->last_run;
-    hs__words_clear(text);
-    hs__words_add(text, "fetch");
+    hs__string_buffer *text = &script->last_run;
+    hs__string_buffer_clear(text);
+    hs__string_buffer_add(text, "fetch");
     for (size_t i = 0; i < call->n_fetches; i++)
-        hs__words_add(text, " %s", ((const item *)call->fetches[i].op)->name);
-    hs__words_add(text, "; feed");
+        hs__string_buffer_add(text, " %s", ((const item *)call->fetches[i].op)->name);
+    hs__string_buffer_add(text, "; feed");
     for (size_t i = 0; i < call->n_feeds; i++)
-        hs__words_add(text, " %s", ((const item *)call->feeds[i].node.op)->name);
+        hs__string_buffer_add(text, " %s", ((const item *)call->feeds[i].node.op)->name);
     const hs_run_options *options = call->options;
     if (!options)
         return;
-    hs__words_add(text, "; trace %lld timeout %g pool %lld graphs %d oom %d disk %d watch", (long long)options->trace_level,
-                  options->timeout_secs, (long long)options->inter_op_thread_pool, options->output_partition_graphs,
-                  options->report_tensor_allocations_upon_oom, options->reset_disk_byte_usage);
+    hs__string_buffer_add(text, "; trace %lld timeout %g pool %lld graphs %d oom %d disk %d watch",
+                          (long long)options->trace_level, options->timeout_secs, (long long)options->inter_op_thread_pool,
+                          options->output_partition_graphs, options->report_tensor_allocations_upon_oom,
+                          options->reset_disk_byte_usage);
     for (const hs_debug_watch *watch = options->debug_watches; watch && watch->node_name; watch++)
-        hs__words_add(text, " %s", watch->node_name);
+        hs__string_buffer_add(text, " %s", watch->node_name);
 }
 
 static const hs_tensor *feed_of(const hs_backend_call *call, const item *fetched)
@@ -500,6 +487,7 @@ static const hs_tensor *feed_of(const hs_backend_call *call, const item *fetched
     return NULL;
 }
 
+/* Sets the value of a fetch. */
 static hs_code play(hs_script *script, item *fetched, const hs_tensor *fed, hs_tensor *value, hs_error *err)
 {
     *value = (hs_tensor){.data = NULL};

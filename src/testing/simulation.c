@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A simulated group: its options, its faults, its threads and its results. */
+/* A simulated group: options, faults, threads and results. The calls of ranks are in simulation_calls.c, the choice of the
+ * rank that runs in simulation_turns.c. */
 #include "testing/simulation.h"
 
 #include "testing/complete_env.h"
@@ -32,19 +33,6 @@ static hs_code check_options(const hs_simulation_options *options, hs_error *err
                             "hs_simulation_options.detector_secs is %g, but must be 0 to 1e9 or HS_NEVER",
                             options->detector_secs);
     return HS_OK;
-}
-
-/* Sets what the simulation uses of the environment. */
-static void set_env(hs_simulation *simulation, const hs_env *env, const hs_env *given)
-{
-    const hs_env *system = hs_env_default();
-    simulation->env = *env;
-    simulation->now_ns = HS__CLOCK_START_NS;
-    if (!given || !given->clock.monotonic_ns)
-        simulation->env.clock = (hs_clock){simulated_now, simulated_now, simulated_sleep, simulation};
-    simulation->syncs = env->files.ops != system->files.ops;
-    hs__words_init(&simulation->trace, &simulation->env);
-    hs__simulation_make_files(simulation);
 }
 
 /* Makes the ranks. Returns false if memory is exhausted. */
@@ -87,7 +75,13 @@ hs_simulation *hs_simulation_new(const hs_simulation_options *given, hs_error *e
     }
     sem_init(&simulation->done, 0, 0);
     simulation->files = files;
-    set_env(simulation, &env, options.env);
+    simulation->env = env;
+    simulation->now_ns = HS__CLOCK_START_NS;
+    if (!options.env || !options.env->clock.monotonic_ns)
+        simulation->env.clock = (hs_clock){simulated_now, simulated_now, simulated_sleep, simulation};
+    simulation->syncs = env.files.ops != hs_env_default()->files.ops;
+    hs__string_buffer_init(&simulation->trace, &simulation->env);
+    hs__simulation_make_files(simulation);
     simulation->main = options.main;
     simulation->user = options.user;
     simulation->random = options.seed;
@@ -121,7 +115,7 @@ void hs_simulation_free(hs_simulation *simulation)
         sem_destroy(&rank->turn);
     }
     hs__simulation_free_rounds(simulation);
-    hs__words_free(&simulation->trace);
+    hs__string_buffer_free(&simulation->trace);
     hs_env_free(&env, simulation->ranks);
     hs_env_free(&env, simulation->ready);
     sem_destroy(&simulation->done);
@@ -284,5 +278,5 @@ int64_t hs_simulation_file_calls(hs_simulation *simulation, int32_t number)
 
 const char *hs_simulation_trace(hs_simulation *simulation)
 {
-    return simulation ? hs__words_text(&simulation->trace) : "";
+    return simulation ? hs__string_buffer_text(&simulation->trace) : "";
 }

@@ -4,7 +4,7 @@
 
 #include <hooksess/simulation.h>
 
-#include "testing/words.h"
+#include "testing/string_buffer.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -108,7 +108,7 @@ struct hs_simulation {
     int32_t failed_rank; /* the first. -1: none */
     hs_error failure;    /* its failure */
     hs_error bug;        /* the bug that has ended the simulation. HS_OK: none */
-    hs__words trace;
+    hs__string_buffer trace;
 };
 
 /* All functions below are called with the lock held. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Writes a call in words: "gather to rank 0". */
+/* Describes a call: "gather to rank 0". */
 static const char *describe(const hs__call *call, char text[64])
 {
     const char *name = hs__collective_name(call->kind);
@@ -192,7 +192,7 @@ static hs_code make_faults(hs__rank *rank, const char *what, hs__plane plane, hs
         if (fault->at_collective != rank->n_collectives)
             continue;
         static const char *const done[] = {"is killed", "exits", "is frozen", "is delayed"};
-        hs__words_add(&simulation->trace, "rank %d: %s in %s\n", (int)rank->number, done[fault->kind], what);
+        hs__string_buffer_add(&simulation->trace, "rank %d: %s in %s\n", (int)rank->number, done[fault->kind], what);
         switch (fault->kind) {
         case HS__FAULT_DELAY:
             hs_env_sleep_ns(&simulation->env, fault->delay_ns);
@@ -281,7 +281,7 @@ static hs_code make_call(hs__rank *rank, const hs__call *call, hs_error *err)
     }
     bool fails = !code && rank->made[plane] >= simulation->cut[plane];
     if (!code)
-        hs__words_add(&simulation->trace, "rank %d: %s%s\n", (int)rank->number, what, fails ? " fails" : "");
+        hs__string_buffer_add(&simulation->trace, "rank %d: %s%s\n", (int)rank->number, what, fails ? " fails" : "");
     if (fails)
         code = set_failure(rank, plane, err);
     if (!code && !(code = join_round(rank, call, what, &round, err))) {
@@ -354,7 +354,8 @@ static void report_exit(void *self, const hs_error *reason)
     hs_error_set(&gone, HS_UNAVAILABLE, "rank %d has %s%s%s", (int)rank->number, reason->code ? "failed" : "ended",
                  reason->message[0] ? ": " : "", reason->message);
     if (!rank->gone)
-        hs__words_add(&simulation->trace, "rank %d: reports its exit: %s\n", (int)rank->number, hs_code_name(reason->code));
+        hs__string_buffer_add(&simulation->trace, "rank %d: reports its exit: %s\n", (int)rank->number,
+                              hs_code_name(reason->code));
     hs__rank_leave(rank, reason->code != HS_OK, &gone);
     pthread_mutex_unlock(&simulation->lock);
 }

@@ -12,7 +12,7 @@ static hs_code count_call(hs__rank *rank, const char *what, bool *dies, hs_error
     *dies = false;
     if (!atomic_load(&rank->killed) && ++rank->n_file_calls == rank->killed_in_file_call) {
         *dies = true;
-        hs__words_add(&simulation->trace, "rank %d: is killed in file call %s\n", (int)rank->number, what);
+        hs__string_buffer_add(&simulation->trace, "rank %d: is killed in file call %s\n", (int)rank->number, what);
         hs__rank_kill(rank, "was killed");
     }
     bool killed = atomic_load(&rank->killed);

@@ -107,7 +107,7 @@ void hs__simulation_break(hs_simulation *simulation, hs_code code, const char *f
     va_start(arguments, format);
     hs_error_vset(&simulation->bug, code, format, arguments);
     va_end(arguments);
-    hs__words_add(&simulation->trace, "%s\n", simulation->bug.message);
+    hs__string_buffer_add(&simulation->trace, "%s\n", simulation->bug.message);
     for (int plane = 0; plane < HS__N_PLANES; plane++)
         for (hs__round *round = simulation->rounds[plane]; round; round = round->next)
             wake_waiters(round, code);
@@ -195,7 +195,7 @@ static bool report_frozen(hs_simulation *simulation)
             hs_error reason;
             hs_error_set(&reason, HS_UNAVAILABLE, "rank %d has not responded for %g s", (int)i,
                          (double)simulation->detector_ns / 1e9);
-            hs__words_add(&simulation->trace, "%s\n", reason.message);
+            hs__string_buffer_add(&simulation->trace, "%s\n", reason.message);
             hs__rank_leave(rank, true, &reason);
             return true;
         }
@@ -214,7 +214,7 @@ static void time_out(hs_simulation *simulation)
     append_ranks(text, simulation, HS__SUM);
     hs_error_set(&reason, HS_UNAVAILABLE, "%s has waited for %g s: %s", hs__collective_name(round->call.kind),
                  (double)simulation->detector_ns / 1e9, text);
-    hs__words_add(&simulation->trace, "%s\n", reason.message);
+    hs__string_buffer_add(&simulation->trace, "%s\n", reason.message);
     hs__simulation_cut(simulation, HS__PLANE_GROUP, round->index, -1, &reason);
 }
 

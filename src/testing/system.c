@@ -3,7 +3,7 @@
 #include <hooksess/testing.h>
 
 #include "testing/seconds.h"
-#include "testing/words.h"
+#include "testing/string_buffer.h"
 
 #include <pthread.h>
 
@@ -20,7 +20,7 @@ struct hs_test_system {
     hs_env env;
     pthread_mutex_t lock; /* of all below */
     int64_t now_ns;
-    hs__words log;
+    hs__string_buffer log;
     counter memory, files;
 };
 
@@ -140,9 +140,9 @@ static void system_log(void *user, hs_log_level level, const char *text)
     hs_test_system *system = user;
     pthread_mutex_lock(&system->lock);
     if (level >= HS_LOG_DEBUG && level <= HS_LOG_ERROR)
-        hs__words_add(&system->log, "%s: %s\n", names[level], text);
+        hs__string_buffer_add(&system->log, "%s: %s\n", names[level], text);
     else
-        hs__words_add(&system->log, "LEVEL %d: %s\n", (int)level, text);
+        hs__string_buffer_add(&system->log, "LEVEL %d: %s\n", (int)level, text);
     pthread_mutex_unlock(&system->lock);
 }
 
@@ -151,7 +151,7 @@ const char *hs_test_system_log(hs_test_system *system)
     if (!system)
         return "";
     pthread_mutex_lock(&system->lock);
-    const char *text = hs__words_text(&system->log);
+    const char *text = hs__string_buffer_text(&system->log);
     pthread_mutex_unlock(&system->lock);
     return text;
 }
@@ -311,7 +311,7 @@ hs_test_system *hs_test_system_new(void)
     if (!system)
         return NULL;
     system->now_ns = HS__CLOCK_START_NS;
-    hs__words_init(&system->log, hs_env_default());
+    hs__string_buffer_init(&system->log, hs_env_default());
     system->env = (hs_env)HS_INIT(hs_env, .allocator = {system_alloc, system_realloc, system_free, system},
                                   .clock = {system_now, system_now, system_sleep, system}, .logger = {system_log, system},
                                   .files = {&file_ops, system});
@@ -322,7 +322,7 @@ void hs_test_system_free(hs_test_system *system)
 {
     if (!system)
         return;
-    hs__words_free(&system->log);
+    hs__string_buffer_free(&system->log);
     pthread_mutex_destroy(&system->lock);
     hs_env_free(NULL, system);
 }

@@ -11,7 +11,7 @@ typedef struct {
     hs_hook_ops inner; /* a copy of the hook's callbacks, complete */
     hs_hook_ops ops;   /* of the wrapper */
     size_t prefix;     /* length of "LABEL." */
-    char text[];       /* "LABEL.", then the word that is noted */
+    char text[];       /* "LABEL.", then the name of a callback */
 } watch;
 
 #define LONGEST_WORD "boundary"
@@ -98,16 +98,6 @@ static void watch_destroy(void *self)
     hs_env_free(&env, w);
 }
 
-/* Frees the hook as its wrapper would, and returns a hook whose begin reports the missing memory. */
-static hs_hook not_watched(hs_hook hook, const char *name)
-{
-    hs_error error;
-    hs_error_set(&error, HS_RESOURCE_EXHAUSTED, "no memory to watch the hook '%s'", name ? name : "");
-    hs_hook broken = hs_hook_broken("hs_script_watch", &error);
-    hs_hooks_free(HS_HOOKS(hook));
-    return broken;
-}
-
 hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
 {
     hs_hook_ops inner;
@@ -115,8 +105,13 @@ hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
         return hook; /* opening a session reports the invalid hook */
     size_t prefix = label ? strlen(label) + 1 : 0;
     watch *w = hs_env_alloc(hs_script_env(script), sizeof *w + prefix + sizeof LONGEST_WORD);
-    if (!w)
-        return not_watched(hook, inner.name);
+    if (!w) { /* frees the hook as the wrapper would; begin reports the error */
+        hs_error error;
+        hs_error_set(&error, HS_RESOURCE_EXHAUSTED, "no memory to watch the hook '%s'", inner.name ? inner.name : "");
+        hs_hook broken = hs_hook_broken("hs_script_watch", &error);
+        hs_hooks_free(HS_HOOKS(hook));
+        return broken;
+    }
     if (label)
         sprintf(w->text, "%s.", label);
     w->prefix = prefix;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The geometry of charts: ranges, positions and ticks. */
 #include "chart.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@ static void widen(double value, double *min, double *max)
     *max = value > *max ? value : *max;
 }
 
-/* Half of a range, which is finite where the range is not. */
+/* Half of a range, which is finite even if the range itself overflows. */
 static double half(double min, double max)
 {
     return max / 2 - min / 2;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Draws a chart in the terminal: lines on a grid of cells, then labels, axis and legend. */
 #include "chart.h"
-#include "events.h"
+#include "memory.h"
 #include "output.h"
 
 #include <langinfo.h>

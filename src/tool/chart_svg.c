@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a chart as SVG: axes, a polyline for each series, a legend. */
 #include "chart.h"
 #include "output.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `checkpoint convert`. */
 #include "checkpoint_open.h"
 #include "command.h"
 #include "json_output.h"

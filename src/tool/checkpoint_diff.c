@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `checkpoint diff`: difference_of compares two tensors, compare_all merges the two lists of tensors, report_* prints. */
 #include "checkpoint_open.h"
 #include "command.h"
 #include "json_output.h"
@@ -58,21 +59,17 @@ static void compare_numbers(difference *d, const hs_tensor *a, const hs_tensor *
         note(d, index, apart, apart > 0 ? apart / (x > y ? x : y) : 0);
 }
 
-static void compare_strings(difference *d, const hs_string *a, const hs_string *b)
-{
-    for (uint64_t i = 0; i < d->elements; i++)
-        if (a[i].bytes != b[i].bytes || memcmp(a[i].data, b[i].data, a[i].bytes) != 0)
-            note(d, i, 0, 0);
-}
-
-/* Of an unknown dtype, the bytes count as its elements. */
+/* If the dtype is unknown, each byte counts as an element. */
 static difference difference_of(const hs_tensor *a, const hs_tensor *b)
 {
     hs_shape shape = hs_tensor_shape(a);
     size_t known = hs_dtype_size(a->dtype), size = known ? known : 1;
     difference d = {.elements = a->dtype == HS_STRING ? (uint64_t)hs_shape_elements(&shape) : a->bytes / size};
     if (a->dtype == HS_STRING) {
-        compare_strings(&d, a->data, b->data);
+        const hs_string *p = a->data, *q = b->data;
+        for (uint64_t i = 0; i < d.elements; i++)
+            if (p[i].bytes != q[i].bytes || memcmp(p[i].data, q[i].data, p[i].bytes) != 0)
+                note(&d, i, 0, 0);
     } else if (a->bytes && memcmp(a->data, b->data, a->bytes) != 0) {
         const char *p = a->data, *q = b->data;
         for (uint64_t i = 0; i < d.elements; i++) {
@@ -163,33 +160,27 @@ static void report_type(comparison *c, const char *name, const hs_tensor *a, con
     puts("");
 }
 
-static void js_values(hs__json_writer *out, const char *name, const char *dtype, const hs_tensor *info, const difference *d)
-{
-    hs_shape shape = hs_tensor_shape(info);
-    bool is_known = hs_dtype_size(info->dtype);
-    hs__json_open(out, NULL, '{');
-    js_tensor(out, name, dtype, info);
-    hs__json_put_text(out, "difference", "values");
-    js_count(out, is_known ? "elements" : "bytes", d->elements);
-    js_count(out, "differing", d->differing);
-    if (is_known) {
-        hs_shape first = index_in(&shape, d->first);
-        js_dims(out, "first_index", &first);
-    }
-    if (is_known && info->dtype != HS_STRING) {
-        js_number(out, "largest_absolute", d->absolute, false);
-        js_number(out, "largest_relative", d->relative, false);
-    }
-    hs__json_close(out, '}');
-}
-
 static void report_values(comparison *c, const char *name, const hs_tensor *info, const difference *d)
 {
     char text[HS_SHAPE_TEXT_SIZE];
     hs_shape shape = hs_tensor_shape(info);
     bool is_known = hs_dtype_size(info->dtype);
     if (c->json) {
-        js_values(&c->out, name, hs_checkpoint_dtype_name(c->a.reader, name), info, d);
+        hs__json_writer *out = &c->out;
+        hs__json_open(out, NULL, '{');
+        js_tensor(out, name, hs_checkpoint_dtype_name(c->a.reader, name), info);
+        hs__json_put_text(out, "difference", "values");
+        js_count(out, is_known ? "elements" : "bytes", d->elements);
+        js_count(out, "differing", d->differing);
+        if (is_known) {
+            hs_shape first = index_in(&shape, d->first);
+            js_dims(out, "first_index", &first);
+        }
+        if (is_known && info->dtype != HS_STRING) {
+            js_number(out, "largest_absolute", d->absolute, false);
+            js_number(out, "largest_relative", d->relative, false);
+        }
+        hs__json_close(out, '}');
         return;
     }
     put_name(name);
@@ -206,39 +197,28 @@ static void report_values(comparison *c, const char *name, const hs_tensor *info
     puts("");
 }
 
-static void compare_values(comparison *c, const char *name, hs_tensor *a, hs_tensor *b)
-{
-    if (!read_tensor(&c->a, name, a) || !read_tensor(&c->b, name, b)) {
-        c->trouble = true;
-        return;
-    }
-    difference d = difference_of(a, b);
-    if (d.differing) {
-        c->different++;
-        report_values(c, name, a, &d);
-    } else {
-        c->equal++;
-    }
-}
-
-/* Unknown dtypes are the same if the files give them the same name. */
-static bool is_same_dtype(const comparison *c, const char *name, const hs_tensor *a, const hs_tensor *b)
-{
-    return a->dtype == b->dtype && (hs_dtype_size(a->dtype) || strcmp(hs_checkpoint_dtype_name(c->a.reader, name),
-                                                                      hs_checkpoint_dtype_name(c->b.reader, name)) == 0);
-}
-
 static void compare(comparison *c, const char *name, hs_tensor *a, hs_tensor *b)
 {
     hs_shape of_a = hs_tensor_shape(a), of_b = hs_tensor_shape(b);
-    bool same_dtype = is_same_dtype(c, name, a, b);
+    bool same_name = strcmp(hs_checkpoint_dtype_name(c->a.reader, name), hs_checkpoint_dtype_name(c->b.reader, name)) == 0;
+    bool same_dtype = a->dtype == b->dtype && (hs_dtype_size(a->dtype) || same_name); /* the library may not know it */
     bool same_shape = hs_shape_equal(&of_a, &of_b) || (of_a.rank < 0 && of_b.rank < 0);
     if (!same_dtype || !same_shape || (a->dtype != HS_STRING && a->bytes != b->bytes)) {
         c->different++;
         report_type(c, name, a, b, same_dtype);
         return;
     }
-    compare_values(c, name, a, b);
+    if (read_tensor(&c->a, name, a) && read_tensor(&c->b, name, b)) {
+        difference d = difference_of(a, b);
+        if (d.differing) {
+            c->different++;
+            report_values(c, name, a, &d);
+        } else {
+            c->equal++;
+        }
+    } else {
+        c->trouble = true;
+    }
     free(a->data);
     free(b->data);
 }
@@ -269,17 +249,6 @@ static void compare_all(comparison *c)
     }
 }
 
-static int conclude(const comparison *c)
-{
-    if (!c->json)
-        printf("%llu tensors equal, %llu different, %llu only in the first, %llu only in the second\n",
-               (unsigned long long)c->equal, (unsigned long long)c->different, (unsigned long long)c->only_a,
-               (unsigned long long)c->only_b);
-    if (c->trouble)
-        return TROUBLE;
-    return c->different || c->only_a || c->only_b ? FOUND : FINE;
-}
-
 int checkpoint_diff(const struct call *call)
 {
     comparison c = {.json = call->given[OPTION_JSON] != NULL};
@@ -294,8 +263,12 @@ int checkpoint_diff(const struct call *call)
         if (c.json) {
             hs__json_close(&c.out, ']');
             js_end();
+        } else {
+            printf("%llu tensors equal, %llu different, %llu only in the first, %llu only in the second\n",
+                   (unsigned long long)c.equal, (unsigned long long)c.different, (unsigned long long)c.only_a,
+                   (unsigned long long)c.only_b);
         }
-        status = conclude(&c);
+        status = c.trouble ? TROUBLE : c.different || c.only_a || c.only_b ? FOUND : FINE;
         close_checkpoint(&c.b);
     }
     close_checkpoint(&c.a);

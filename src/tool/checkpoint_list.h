@@ -29,7 +29,4 @@ void free_checkpoints(checkpoint_list *list);
 /* The row of the newest checkpoint. NULL: not found. */
 const listed *newest_checkpoint(const checkpoint_list *list);
 
-/* Prints the list for `checkpoint ls`. */
-int checkpoint_ls_directory(const char *directory, bool as_json);
-
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds, opens and reads checkpoints for the commands. */
 #include "checkpoint_open.h"
 #include "output.h"
 
@@ -35,18 +36,6 @@ bool is_directory(const char *path)
     return files->ops->stat(files->user, path, &found, NULL) == HS_OK && found.is_directory;
 }
 
-static char *newest_of(const char *directory)
-{
-    hs_error err = {0};
-    char *prefix = hs_checkpoint_latest(tool_env(), directory, NULL, &err);
-    if (!prefix && err.code)
-        say("%s", err.message);
-    else if (!prefix)
-        say("%s: contains no file 'checkpoint' that names an existing checkpoint; name a checkpoint by its prefix",
-            directory);
-    return prefix;
-}
-
 bool ends_in(const char *name, const char *ending)
 {
     size_t length = strlen(name), n = strlen(ending);
@@ -56,16 +45,24 @@ bool ends_in(const char *name, const char *ending)
 char *find_checkpoint(const char *operand)
 {
     static const char ending[] = ".index";
-    size_t length = strlen(operand), of_ending = sizeof ending - 1;
+    size_t length = strlen(operand), ending_length = sizeof ending - 1;
     if (hs_checkpoint_exists(tool_env(), operand))
         return copy(operand, length);
-    if (is_directory(operand))
-        return newest_of(operand);
+    if (is_directory(operand)) {
+        hs_error err = {0};
+        char *newest = hs_checkpoint_latest(tool_env(), operand, NULL, &err);
+        if (!newest && err.code)
+            say("%s", err.message);
+        else if (!newest)
+            say("%s: contains no file 'checkpoint' that names an existing checkpoint; name a checkpoint by its prefix",
+                operand);
+        return newest;
+    }
     char *prefix = copy(operand, length);
-    if (prefix && length > of_ending && ends_in(operand, ending)) {
-        prefix[length - of_ending] = '\0';
+    if (prefix && length > ending_length && ends_in(operand, ending)) {
+        prefix[length - ending_length] = '\0';
         if (!hs_checkpoint_exists(tool_env(), prefix))
-            prefix[length - of_ending] = ending[0];
+            prefix[length - ending_length] = ending[0];
     }
     return prefix;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `checkpoint stat`: reads each tensor once, prints its statistics, and adds them to the totals. */
 #include "checkpoint_open.h"
 #include "columns.h"
 #include "command.h"
@@ -27,16 +28,11 @@ typedef struct {
     bool trouble;
 } survey;
 
-static bool is_state(const char *name)
-{
-    return strncmp(name, STATE_PREFIX, strlen(STATE_PREFIX)) == 0;
-}
-
-/* The next tensor from *index on that is a state, or that is not, depending on `states`. */
+/* Finds the next tensor from *index on, only among states or only among the others. */
 static bool next(const survey *s, bool states, size_t *index, const char **name, hs_tensor *info)
 {
     while (output_works() && hs_checkpoint_tensor(s->of.reader, (*index)++, name, info))
-        if (is_state(*name) == states)
+        if ((strncmp(*name, STATE_PREFIX, strlen(STATE_PREFIX)) == 0) == states)
             return true;
     return false;
 }
@@ -95,11 +91,6 @@ static void put_strings(const columns *c, uint64_t strings, uint64_t bytes)
     printf("  %*llu  %llu bytes of text\n", c->number, (unsigned long long)strings, (unsigned long long)bytes);
 }
 
-static void put_unknown(const columns *c, uint64_t bytes)
-{
-    printf("  %*s  %llu bytes\n", c->number, "-", (unsigned long long)bytes);
-}
-
 static void put_header(survey *s)
 {
     static const char *const numbers[] = {"min", "max", "mean", "norm"}, *const counts[] = {"nan", "+inf", "-inf", "zeros"};
@@ -133,7 +124,7 @@ static void put_tensors(survey *s)
             continue;
         columns_put(&s->columns, name, hs_checkpoint_dtype_name(s->of.reader, name), &info);
         if (!hs_dtype_size(info.dtype))
-            put_unknown(&s->columns, found.unknown_bytes);
+            printf("  %*s  %llu bytes\n", s->columns.number, "-", (unsigned long long)found.unknown_bytes);
         else if (info.dtype == HS_STRING)
             put_strings(&s->columns, found.strings, found.text_bytes);
         else
@@ -177,7 +168,7 @@ static void put_states(survey *s)
 
 /* JSON output. */
 
-static void set_numbers(hs__json_writer *out, const statistics *n, bool whole)
+static void js_statistics(hs__json_writer *out, const statistics *n, bool whole)
 {
     long double none = (long double)NAN;
     js_count(out, "elements", n->elements);
@@ -191,7 +182,7 @@ static void set_numbers(hs__json_writer *out, const statistics *n, bool whole)
     js_count(out, "zeros", n->zeros);
 }
 
-static void print_tensors(survey *s, hs__json_writer *out)
+static void js_tensors(survey *s, hs__json_writer *out)
 {
     const char *name;
     hs_tensor info;
@@ -208,14 +199,14 @@ static void print_tensors(survey *s, hs__json_writer *out)
             js_count(out, "elements", found.strings);
             js_count(out, "bytes", found.text_bytes);
         } else {
-            set_numbers(out, &found.numbers, is_whole(info.dtype));
+            js_statistics(out, &found.numbers, is_whole(info.dtype));
         }
         hs__json_close(out, '}');
     }
     hs__json_close(out, ']');
 }
 
-static void print_states(survey *s, hs__json_writer *out)
+static void js_states(survey *s, hs__json_writer *out)
 {
     const char *name;
     hs_tensor info;
@@ -231,15 +222,15 @@ static void print_states(survey *s, hs__json_writer *out)
     hs__json_close(out, ']');
 }
 
-static void print_all(survey *s)
+static void js_all(survey *s)
 {
     hs__json_writer out = js_begin(2);
     hs__json_open(&out, NULL, '{');
-    print_tensors(s, &out);
-    print_states(s, &out);
+    js_tensors(s, &out);
+    js_states(s, &out);
     hs__json_open(&out, "total", '{');
     js_count(&out, "tensors", s->total.tensors);
-    set_numbers(&out, &s->total.numbers, false);
+    js_statistics(&out, &s->total.numbers, false);
     js_count(&out, "strings", s->total.strings);
     js_count(&out, "string_bytes", s->total.text_bytes);
     js_count(&out, "states", s->total.states);
@@ -255,7 +246,7 @@ int checkpoint_stat(const struct call *call)
     if (!open_checkpoint(&s.of, call->operands[0]))
         return TROUBLE;
     if (call->given[OPTION_JSON]) {
-        print_all(&s);
+        js_all(&s);
     } else {
         put_tensors(&s);
         put_states(&s);

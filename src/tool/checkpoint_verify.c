@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `checkpoint verify`: verifies the index, then each tensor; reports damage while it reads, and the totals at the end. */
 #include "checkpoint_open.h"
 #include "command.h"
 #include "json_output.h"
@@ -75,47 +76,30 @@ static void verify_all(checkpoint *of, findings *found)
         verify_tensor(of, name, &info, found);
 }
 
-static void print_conclusion(const char *prefix, const findings *found)
+/* Prints the totals. Returns the exit status: damage has precedence over tensors that could not be verified. */
+static int conclude(const char *prefix, findings *found)
 {
-    put_name(prefix);
-    if (found->damaged || found->index_damaged) {
+    if (found->json) {
+        hs__json_close(&found->out, ']');
+        js_count(&found->out, "tensors", found->tensors);
+        js_count(&found->out, "bytes", found->bytes);
+        js_count(&found->out, "not_verified", found->unread);
+        hs__json_close(&found->out, '}');
+        js_end();
+    } else if (found->damaged || found->index_damaged) {
+        put_name(prefix);
         printf(": damaged:%s%s", found->index_damaged ? " the index" : "",
                found->index_damaged && found->damaged ? " and" : "");
         if (found->damaged)
             printf(" %zu of %zu tensors", found->damaged, found->tensors);
         puts("");
-    } else if (found->unread) {
-        puts(": some tensors could not be verified");
     } else {
-        printf(": %zu tensors, %llu bytes, no damage\n", found->tensors, (unsigned long long)found->bytes);
+        put_name(prefix);
+        if (found->unread)
+            puts(": some tensors could not be verified");
+        else
+            printf(": %zu tensors, %llu bytes, no damage\n", found->tensors, (unsigned long long)found->bytes);
     }
-}
-
-static void begin_json(const char *prefix, findings *found)
-{
-    found->out = js_begin(0);
-    hs__json_open(&found->out, NULL, '{');
-    hs__json_put_text(&found->out, "checkpoint", prefix);
-    hs__json_open(&found->out, "damaged", '[');
-}
-
-static void end_json(findings *found)
-{
-    hs__json_close(&found->out, ']');
-    js_count(&found->out, "tensors", found->tensors);
-    js_count(&found->out, "bytes", found->bytes);
-    js_count(&found->out, "not_verified", found->unread);
-    hs__json_close(&found->out, '}');
-    js_end();
-}
-
-/* Damage has precedence over tensors that could not be verified. */
-static int conclude(const char *prefix, findings *found)
-{
-    if (found->json)
-        end_json(found);
-    else
-        print_conclusion(prefix, found);
     return found->damaged || found->index_damaged ? FOUND : found->unread ? TROUBLE : FINE;
 }
 
@@ -129,8 +113,12 @@ int checkpoint_verify(const struct call *call)
     of.reader = hs_checkpoint_open(tool_env(), of.prefix, &err);
     int status = TROUBLE;
     if (of.reader || err.code == HS_DATA_LOSS) {
-        if (found.json)
-            begin_json(of.prefix, &found);
+        if (found.json) {
+            found.out = js_begin(0);
+            hs__json_open(&found.out, NULL, '{');
+            hs__json_put_text(&found.out, "checkpoint", of.prefix);
+            hs__json_open(&found.out, "damaged", '[');
+        }
         if (of.reader)
             verify_all(&of, &found);
         else

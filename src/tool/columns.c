@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints tables of tensors, with columns as wide as their longest entry. */
 #include "columns.h"
 #include "output.h"
 

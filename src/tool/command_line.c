@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The command line: command_line_run finds the command that the words name, `help` prints help, and `run` parses the
+ * options and calls the command. */
 #include "command.h"
 #include "output.h"
 
@@ -52,7 +54,8 @@ bool parse_step(const char *option, const char *text, int64_t *step)
     return true;
 }
 
-static bool is(const char *word, const char *name)
+/* True if `word` is `name`; a `name` of NULL matches any word. */
+static bool matches(const char *word, const char *name)
 {
     return !name || (word && strcmp(word, name) == 0);
 }
@@ -61,7 +64,7 @@ static bool is(const char *word, const char *name)
 static const struct command *find(const struct command *commands, const char *group, const char *name)
 {
     for (const struct command *c = commands; c->group; c++)
-        if (is(c->group, group) && is(c->name, name))
+        if (matches(c->group, group) && matches(c->name, name))
             return c;
     return NULL;
 }
@@ -93,7 +96,7 @@ static void list(const struct command *commands, const char *group)
     if (!group)
         printf("%s\n", about);
     for (const struct command *c = commands; c->group; c++)
-        if (is(c->group, group))
+        if (matches(c->group, group))
             printf("  %s %-*s  %s\n", title(c), width - (int)strlen(title(c)) - 1, c->synopsis, c->summary);
     if (!group)
         printf("  %-*s  %s\n  %-*s  %s\n", width, "help [COMMAND]", "print this list, or the help of a command", width,
@@ -132,24 +135,10 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
-static int help_for_arguments(const struct command *commands, int argc, char **argv)
-{
-    const char *group = NULL, *name = NULL;
-    for (int i = 1; i < argc && !name; i++)
-        if (argv[i][0] != '-')
-            *(group ? &name : &group) = argv[i];
-    return help(commands, group, name);
-}
-
-static int misused(const struct command *command)
+static int suggest_help(const struct command *command)
 {
     say("try '%s help %s'", program, title(command));
     return TROUBLE;
-}
-
-static bool fits(int n, int wanted)
-{
-    return wanted == A_PROGRAM ? n > 0 : wanted == TWO_OR_MORE ? n > 1 : n == wanted;
 }
 
 /* `argv` begins with the command's last word. getopt_long prints an error for unknown options. */
@@ -165,13 +154,14 @@ static int run(const struct command *command, int argc, char **argv)
     optind = 0; /* restarts getopt_long */
     while ((option = getopt_long(argc, argv, command->n_operands == A_PROGRAM ? "+" : "", options, NULL)) != -1) {
         if (option == '?')
-            return misused(command);
+            return suggest_help(command);
         call.given[option] = optarg ? optarg : "";
     }
     call.operands = argv + optind;
-    if (!fits(argc - optind, command->n_operands)) {
-        say("%s: expected %s, not %d arguments", title(command), command->synopsis, argc - optind);
-        return misused(command);
+    int n_operands = argc - optind, wanted = command->n_operands;
+    if (wanted == A_PROGRAM ? n_operands < 1 : wanted == TWO_OR_MORE ? n_operands < 2 : n_operands != wanted) {
+        say("%s: expected %s, not %d arguments", title(command), command->synopsis, n_operands);
+        return suggest_help(command);
     }
     return command->run(&call);
 }
@@ -198,8 +188,13 @@ int command_line_run(const struct command *commands, int argc, char **argv)
     static const struct option options[] = {{"version", no_argument, NULL, 0}, {NULL, 0, NULL, 0}};
     if (argc < 1)
         return TROUBLE;
-    if (asks_for_help(argc, argv))
-        return help_for_arguments(commands, argc, argv);
+    if (asks_for_help(argc, argv)) {
+        const char *words[2] = {NULL, NULL}; /* the arguments that are not options */
+        for (int i = 1, n = 0; i < argc && n < 2; i++)
+            if (argv[i][0] != '-')
+                words[n++] = argv[i];
+        return help(commands, words[0], words[1]);
+    }
     argv[0] = program;
     switch (getopt_long(argc, argv, "+", options, NULL)) {
     case -1:

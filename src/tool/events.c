@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads events for the events commands. Damage is counted, and printed or reported to the command. */
 #define _POSIX_C_SOURCE 200809L /* S_ISREG */
 #include "events.h"
 #include "checkpoint_open.h"
 #include "command.h"
+#include "memory.h"
 #include "output.h"
 
 #include <fnmatch.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,48 +54,6 @@ bool next_event(events *from, const hs_event **event)
 int events_status(const events *of)
 {
     return of->failed ? TROUBLE : of->damages ? FOUND : FINE;
-}
-
-static void must_be(const void *memory)
-{
-    if (!memory) {
-        say("out of memory");
-        exit(TROUBLE);
-    }
-}
-
-void *must_allocate(void *block, size_t n, size_t size)
-{
-    void *grown = size == 0 || n <= SIZE_MAX / size ? realloc(block, n && size ? n * size : 1) : NULL;
-    must_be(grown);
-    return grown;
-}
-
-void *must_grow(void *block, size_t n, size_t size)
-{
-    bool is_full = (n & (n - 1)) == 0; /* a power of two, or 0 */
-    return is_full ? must_allocate(block, n ? 2 * n : 1, size) : block;
-}
-
-void must_add(void *row, void **tree, int (*compare)(const void *a, const void *b))
-{
-    must_be(tsearch(row, tree, compare));
-}
-
-char *text_of(hs_string string)
-{
-    char *text = must_allocate(NULL, string.bytes + 1, 3);
-    size_t used = 0;
-    for (size_t i = 0; i < string.bytes; i++) {
-        if (string.data[i]) {
-            text[used++] = string.data[i];
-        } else { /* U+FFFD */
-            memcpy(text + used, "\xef\xbf\xbd", 3);
-            used += 3;
-        }
-    }
-    text[used] = '\0';
-    return text;
 }
 
 bool can_be_replaced(const char *path)

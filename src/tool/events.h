@@ -23,17 +23,6 @@ bool next_event(events *from, const hs_event **event);
 /* The exit status after all events were read: FOUND if some are damaged. */
 int events_status(const events *of);
 
-/* Exit the tool if memory is out: */
-
-/* Copies a string with a terminating zero. Zero bytes become U+FFFD. The caller frees it with free. */
-char *text_of(hs_string string);
-/* realloc of n * size bytes; malloc if `block` is NULL. */
-void *must_allocate(void *block, size_t n, size_t size);
-/* Makes room for one more element after n. The room doubles, so that n elements are not copied n times. */
-void *must_grow(void *block, size_t n, size_t size);
-/* Adds a new row to a tree of tsearch. */
-void must_add(void *row, void **tree, int (*compare)(const void *a, const void *b));
-
 /* True if a tag is `pattern`, or matches it with * and ?. NULL: all tags. */
 bool is_wanted_tag(const char *pattern, hs_string tag);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `events cat`: prints the selected events, one line per value. print_* writes text, list_* JSON. */
 #include "command.h"
 #include "events.h"
 #include "json_output.h"
+#include "memory.h"
 #include "output.h"
 
 #include <stdlib.h>

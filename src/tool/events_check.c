@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `events check`: reads all events, and prints each damaged place when it is found. */
 #include "command.h"
 #include "events.h"
 #include "json_output.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the files twice: first to find the events that a later START made obsolete, then to copy the others.
+/* `events compact`. Reads the files twice: first to find the events that a later START made obsolete, then to copy the
+ * others.
  *
  * The new file begins with a START at the lowest step, and its name sorts after the old files' names. So TensorBoard drops
  * the events of the old files while the directory has both. */
@@ -7,6 +8,7 @@
 #include "command.h"
 #include "events.h"
 #include "json_output.h"
+#include "memory.h"
 #include "output.h"
 
 #include <hooksess/checkpoint.h>
@@ -253,21 +255,12 @@ static bool is_unchanged(const compaction *c)
     return true;
 }
 
-static char *joined(const char *a, const char *b)
-{
-    size_t of_a = strlen(a), of_b = strlen(b);
-    char *text = must_allocate(NULL, of_a + of_b + 1, 1);
-    memcpy(text, a, of_a);
-    memcpy(text + of_a, b, of_b + 1);
-    return text;
-}
-
 /* Locks a directory to which a training saves checkpoints, so that no training writes to it. *saver is NULL if it has no
  * lock file. False: another process has the lock; the error is printed. */
 static bool lock_directory(const char *directory, hs_saver **saver)
 {
     hs_error err = {0};
-    char *lock = joined(directory, "/" HS_CHECKPOINT_LOCK), *prefix = joined(directory, "/events");
+    char *lock = must_format("%s/" HS_CHECKPOINT_LOCK, directory), *prefix = must_format("%s/events", directory);
     *saver = NULL;
     bool is_free = access(lock, F_OK) != 0;
     if (!is_free) {
@@ -286,10 +279,11 @@ static bool lock_directory(const char *directory, hs_saver **saver)
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash ? text_of((hs_string){path, slash == path ? 1 : (size_t)(slash - path)}) : joined(".", "");
+    return slash ? must_format("%.*s", slash == path ? 1 : (int)(slash - path), path) : must_format(".");
 }
 
-static bool place(const compaction *c)
+/* Gives the new file its name. False: failed; the error is printed. */
+static bool rename_tmp(const compaction *c)
 {
     const hs_file_system *files = &hs_env_default()->files;
     hs_error err = {0};
@@ -317,11 +311,9 @@ static bool delete_old(compaction *c)
 
 static void choose_names(compaction *c)
 {
-    char name[64]; /* without "tfevents", so that no reader takes it for an event file */
-    snprintf(name, sizeof name, "/hooksess-compact.%ld.tmp", (long)getpid());
-    c->path = c->output ? joined(c->output, "") : joined(c->files[c->n_files - 1].path, ".compacted");
+    c->path = c->output ? must_format("%s", c->output) : must_format("%s.compacted", c->files[c->n_files - 1].path);
     char *directory = directory_of(c->path);
-    tmp = joined(directory, name);
+    tmp = must_format("%s/hooksess-compact.%ld.tmp", directory, (long)getpid()); /* without "tfevents": not an event file */
     atexit(remove_tmp);
     free(directory);
 }
@@ -363,7 +355,8 @@ static void conclude(const compaction *c, bool as_json, bool is_made)
     }
 }
 
-static int make(compaction *c, const events *seen, const struct call *call)
+/* Writes the new file and deletes the old files, as far as needed. Returns the exit status. */
+static int compact(compaction *c, const events *seen, const struct call *call)
 {
     bool is_one = c->n_files == 1 && !seen->damages && !c->output;
     int status = events_status(seen);
@@ -381,7 +374,7 @@ static int make(compaction *c, const events *seen, const struct call *call)
         conclude(c, call->given[OPTION_JSON], false);
         return status;
     }
-    if (!is_written || (!c->output && !is_unchanged(c)) || !place(c))
+    if (!is_written || (!c->output && !is_unchanged(c)) || !rename_tmp(c))
         return TROUBLE;
     if (call->given[OPTION_DELETE] && !delete_old(c))
         status = TROUBLE;
@@ -421,7 +414,7 @@ int events_compact(const struct call *call)
         while (next_event(&seen, &event))
             note_event(&c, event);
         close_events(&seen);
-        status = seen.failed ? TROUBLE : make(&c, &seen, call);
+        status = seen.failed ? TROUBLE : compact(&c, &seen, call);
     }
     hs_saver_free(saver);
     free_compaction(&c);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `events ls`: counts records per file and values per tag while it reads, then prints both lists. */
 #include "command.h"
 #include "events.h"
 #include "json_output.h"
+#include "memory.h"
 #include "output.h"
 
 #include <search.h>
@@ -154,33 +156,20 @@ static void put_range(hs__json_writer *out, const char *what, const range *r)
     }
 }
 
-static void list_file(hs__json_writer *out, const file_row *row)
-{
-    hs__json_open(out, NULL, '{');
-    hs__json_put_text(out, "file", row->path);
-    js_count(out, "bytes", size_of_file(row->path));
-    put_range(out, "records", &row->records);
-    js_count(out, "damaged", row->damages);
-    hs__json_close(out, '}');
-}
-
-static void list_tag(hs__json_writer *out, const tag_row *row)
-{
-    hs__json_open(out, NULL, '{');
-    hs__json_put_text(out, "tag", row->tag);
-    hs__json_put_text(out, "kind", row->kind);
-    js_text(out, "plugin", *row->plugin ? row->plugin : NULL);
-    put_range(out, "count", &row->values);
-    hs__json_close(out, '}');
-}
-
 static void list_all(const listing *l)
 {
     hs__json_writer out = js_begin(2);
     hs__json_open(&out, NULL, '{');
     hs__json_open(&out, "files", '[');
-    for (size_t i = 0; i < l->n_files; i++)
-        list_file(&out, &l->files[i]);
+    for (size_t i = 0; i < l->n_files; i++) {
+        const file_row *row = &l->files[i];
+        hs__json_open(&out, NULL, '{');
+        hs__json_put_text(&out, "file", row->path);
+        js_count(&out, "bytes", size_of_file(row->path));
+        put_range(&out, "records", &row->records);
+        js_count(&out, "damaged", row->damages);
+        hs__json_close(&out, '}');
+    }
     hs__json_close(&out, ']');
     hs__json_open(&out, "events", '{');
     for (int kind = 0; kind < N_KINDS; kind++)
@@ -188,8 +177,15 @@ static void list_all(const listing *l)
             js_count(&out, hs_event_kind_name((hs_event_kind)kind), l->kinds[kind]);
     hs__json_close(&out, '}');
     hs__json_open(&out, "tags", '[');
-    for (size_t i = 0; i < l->n_tags; i++)
-        list_tag(&out, l->tags[i]);
+    for (size_t i = 0; i < l->n_tags; i++) {
+        const tag_row *row = l->tags[i];
+        hs__json_open(&out, NULL, '{');
+        hs__json_put_text(&out, "tag", row->tag);
+        hs__json_put_text(&out, "kind", row->kind);
+        js_text(&out, "plugin", *row->plugin ? row->plugin : NULL);
+        put_range(&out, "count", &row->values);
+        hs__json_close(&out, '}');
+    }
     hs__json_close(&out, ']');
     hs__json_close(&out, '}');
     js_end();

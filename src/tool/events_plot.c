@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `events plot`: reads the runs into series, drops the points that a restarted run repeated, then prints the chart, or
+ * writes it as SVG or JSON. */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "chart.h"
 #include "command.h"
 #include "events.h"
 #include "json_output.h"
+#include "memory.h"
 #include "output.h"
 
 #include <errno.h>
@@ -69,36 +72,32 @@ static void add_point(plot *p, source *of, int64_t step, double value)
     of->starts[to->n++] = p->n_starts;
 }
 
-static void add_start(plot *p, int64_t step)
-{
-    p->starts = must_grow(p->starts, p->n_starts, sizeof *p->starts);
-    p->starts[p->n_starts++] = (double)step;
-}
-
 /* A run that restarts writes a START, and repeats the steps from that step on. TensorBoard drops the earlier points as
- * well. All STARTs together take one pass: a point stays if its step is below those of all STARTs behind it. */
+ * well. All STARTs together take one pass: a point stays if its step is below the steps of all later STARTs. */
 static void drop_repeated(plot *p)
 {
-    for (size_t i = p->n_starts; i-- > 1;) /* now each is the lowest of it and those behind it */
+    for (size_t i = p->n_starts; i-- > 1;) /* makes each the lowest of it and the later ones */
         if (p->starts[i] < p->starts[i - 1])
             p->starts[i - 1] = p->starts[i];
     for (size_t i = p->first; i < p->n; i++) {
         series *of = &p->series[i];
         const size_t *starts = p->sources[i]->starts;
-        size_t left = 0;
+        size_t n = 0;
         for (size_t k = 0; k < of->n; k++)
             if (starts[k] == p->n_starts || of->x[k] < p->starts[starts[k]]) {
-                of->x[left] = of->x[k];
-                of->y[left++] = of->y[k];
+                of->x[n] = of->x[k];
+                of->y[n++] = of->y[k];
             }
-        of->n = left;
+        of->n = n;
     }
 }
 
 static void add_event(plot *p, const char *run, const hs_event *event)
 {
-    if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START)
-        add_start(p, event->step);
+    if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START) {
+        p->starts = must_grow(p->starts, p->n_starts, sizeof *p->starts);
+        p->starts[p->n_starts++] = (double)event->step;
+    }
     if (event->kind != HS_EVENT_SUMMARY || event->step < p->from || event->step > p->to)
         return;
     for (size_t i = 0; i < event->n_values; i++)
@@ -133,10 +132,8 @@ static void make_labels(plot *p)
     for (size_t i = 1; i < p->n; i++)
         several = several || strcmp(p->sources[i]->tag, p->sources[0]->tag) != 0;
     for (size_t i = 0; i < p->n; i++) {
-        const char *run = p->sources[i]->run, *tag = several ? p->sources[i]->tag : "";
-        size_t bytes = strlen(run) + strlen(tag) + 3;
-        p->series[i].label = must_allocate(NULL, bytes, 1);
-        snprintf(p->series[i].label, bytes, "%s%s%s", run, several ? ": " : "", tag);
+        const source *of = p->sources[i];
+        p->series[i].label = must_format("%s%s%s", of->run, several ? ": " : "", several ? of->tag : "");
     }
 }
 
@@ -170,7 +167,7 @@ static bool write_svg(const chart *c, const char *path)
     if (!can_be_replaced(path))
         return false;
     const hs_file_system *files = &hs_env_default()->files;
-    char *text = NULL, *tmp = must_allocate(NULL, strlen(path) + sizeof ".tmp", 1);
+    char *text = NULL, *tmp = must_format("%s.tmp", path);
     size_t bytes = 0;
     void *file;
     hs_error err = {0};
@@ -181,7 +178,6 @@ static bool write_svg(const chart *c, const char *path)
         made = !ferror(memory);
         made = fclose(memory) == 0 && made;
     }
-    sprintf(tmp, "%s.tmp", path);
     if (!made)
         say("%s: out of memory", path);
     else if ((made = files->ops->open(files->user, tmp, HS_OPEN_WRITE, &file, &err) == HS_OK)) {

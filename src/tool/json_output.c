@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes JSON to standard output, with the writer of src/base. */
 #include "json_output.h"
 
-#include "events.h"
+#include "memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,15 +5,16 @@
  *   main.c               the list of commands
  *   command_line.c       finds the command, parses its options, prints help
  *   checkpoint_*.c       one command each; checkpoint_open.c finds and opens checkpoints
- *   checkpoint_list.c    finds the checkpoints of a directory
+ *   checkpoint_list.c    lists the checkpoints of a directory
  *   events_*.c           one command each; events.c reads events
  *   chart*.c             draws charts: in the terminal, and as SVG
  *   status_command.c, outcome_command.c
  *                        one command each; run_files.c reads the files that a run writes about itself
  *   verify_resume.c      the command; trial_run.c runs a trial as a process, record.c compares the records of two trials
  *   statistics.c         the numbers in tensors
- *   output.c, columns.c  text output
- *   json_output.c        JSON output */
+ *   output.c, columns.c  text output; times.c formats times
+ *   json_output.c        JSON output
+ *   memory.c             memory and texts on the heap */
 #include "command.h"
 #include "output.h"
 

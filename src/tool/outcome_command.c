@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `outcome`: prints outcome.json, and exits with the exit code in it. */
 #include "command.h"
 #include "json_output.h"
 #include "output.h"
@@ -61,13 +62,6 @@ static void print_text(const char *directory, hs__json_value outcome, int exit_c
         put_failure(failure.value);
 }
 
-static void print_json(hs__json_value outcome)
-{
-    hs__json_writer out = js_begin(0);
-    js_value(&out, NULL, outcome);
-    js_end();
-}
-
 int outcome_command(const struct call *call)
 {
     const char *directory = call->operands[0];
@@ -80,10 +74,13 @@ int outcome_command(const struct call *call)
         say("%s: contains no outcome.json: the run has not ended, or crashed; try 'hooksess status'", directory);
     else if (outcome.text && !is_valid)
         say("%s/outcome.json: is damaged: exit_code is not a number from 0 to 255", directory);
-    else if (is_valid && call->given[OPTION_JSON])
-        print_json(outcome);
-    else if (is_valid)
+    if (is_valid && call->given[OPTION_JSON]) {
+        hs__json_writer out = js_begin(0);
+        js_value(&out, NULL, outcome);
+        js_end();
+    } else if (is_valid) {
         print_text(directory, outcome, (int)exit_code);
+    }
     free_run_file(&file);
     return is_valid ? (int)exit_code : TROUBLE;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Text output: escapes names, styles text on terminals, notices lost output. */
 #include "output.h"
 #include "command.h"
 

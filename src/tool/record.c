@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the records of two trials step by step, and compares the lines of each step. */
 #define _POSIX_C_SOURCE 200809L /* getline */
 #include "record.h"
 
-#include "events.h"
+#include "memory.h"
 #include "output.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ typedef struct record {
 
 /* Reading. */
 
-/* Terminates the word at *at and moves behind it. NULL: no blank follows. */
+/* Terminates the word at *at and moves *at to the next word. NULL: no blank follows. */
 static char *next_word(char **at)
 {
     char *word = *at, *end = strchr(word, ' ');

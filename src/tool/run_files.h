@@ -16,11 +16,11 @@ typedef struct run_file {
 run_file read_run_file(const char *directory, const char *name, bool *damaged);
 void free_run_file(run_file *file);
 
-/* The integer of that name in an object. `otherwise`: it has none. */
+/* Returns the integer member `name` of an object, or `otherwise` if it does not exist. */
 int64_t whole_member(hs__json_value object, const char *name, int64_t otherwise);
-/* Prints the text of that name in an object. `otherwise`: it has none. */
+/* Prints the text member `name` of an object, or `otherwise` if it does not exist. */
 void put_text_member(hs__json_value object, const char *name, const char *otherwise);
-/* Reads the time of an object, in nanoseconds since 1970. False: it has none. */
+/* Reads the member "time" of an object, in nanoseconds since 1970. False: missing or invalid. */
 bool time_member(hs__json_value object, int64_t *ns);
 
 /* The lock of the directory. The query neither creates nor locks the file. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Statistics of the numbers in tensors. */
 #include "statistics.h"
 
 #include <math.h>

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the state of a run: alive or not, step, speed, newest checkpoint. Locks and changes nothing. */
+/* `status`: reads the files of a run, derives its state and speed in `evaluate`, and prints them: alive or not, step,
+ * speed, newest checkpoint. Locks and changes nothing. */
 #define _POSIX_C_SOURCE 200809L /* gethostname, kill */
 #include "checkpoint_list.h"
 #include "checkpoint_open.h"
 #include "command.h"
 #include "events.h"
 #include "json_output.h"
+#include "memory.h"
 #include "output.h"
 #include "run_files.h"
 #include "times.h"
@@ -83,16 +85,13 @@ static void read_progress(run *r)
     const hs_file_system *files = &hs_env_default()->files;
     events of = {.damaged = ignore_damage};
     const hs_event *event;
-    char *name = NULL, *path;
-    size_t bytes;
+    char *name = NULL;
     r->progress.rate = (double)NAN;
     if (files->ops->list(files->user, r->directory, keep_last, &name, NULL) != HS_OK || !name) {
         free(name);
         return;
     }
-    bytes = strlen(r->directory) + strlen(name) + 2;
-    path = must_allocate(NULL, bytes, 1);
-    snprintf(path, bytes, "%s/%s", r->directory, name);
+    char *path = must_format("%s/%s", r->directory, name);
     if (open_events(&of, path)) {
         while (next_event(&of, &event))
             add_event(&r->progress, event);
@@ -124,7 +123,7 @@ static bool read_process(int64_t pid, char *state, double *started)
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     FILE *of_process = fopen(path, "re"), *of_system = fopen("/proc/stat", "re");
     bool known = of_process && of_system && fgets(text, sizeof text, of_process) && strrchr(text, ')');
-    /* behind the name in parentheses: the state, 18 other numbers, the start in ticks since the boot */
+    /* after the name in parentheses: the state, 18 other numbers, the start in ticks since the boot */
     known = known &&
             sscanf(strrchr(text, ')') + 1,
                    " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", state, &ticks) == 2;
@@ -138,7 +137,7 @@ static bool read_process(int64_t pid, char *state, double *started)
     return known && boot;
 }
 
-/* True if the process that wrote the status is alive. A later process may have got its number. */
+/* True if the process that wrote the status is alive. A later process may have the same number. */
 static bool is_alive(hs__json_value status)
 {
     enum { INACCURACY_SECS = 2 };
@@ -230,17 +229,12 @@ static void put_label(const char *label)
     put_style(STYLE_NONE);
 }
 
-static style style_of(const run *r, int status)
-{
-    return status != FINE ? STYLE_BAD : strcmp(r->state, "unknown") == 0 ? STYLE_WARNING : STYLE_GOOD;
-}
-
 static void print_state(const run *r, int status)
 {
     bool is_ended = strcmp(r->state, "ended") == 0;
     int64_t pid = whole_member(r->status, "pid", -1);
     put_label("state");
-    put_style(style_of(r, status));
+    put_style(status != FINE ? STYLE_BAD : strcmp(r->state, "unknown") == 0 ? STYLE_WARNING : STYLE_GOOD);
     fputs(r->state, stdout);
     put_style(STYLE_NONE);
     if (is_ended) {

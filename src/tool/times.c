@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formats and parses times in UTC, and formats durations. */
 #define _POSIX_C_SOURCE 200809L /* gmtime_r */
 #include "times.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a trial: passes it to the library in HOOKSESS_RESUME_TRIAL, starts the program, waits, and reads the result. */
 #define _POSIX_C_SOURCE 200809L
 #include "trial_run.h"
 
-#include "events.h"
+#include "memory.h"
 #include "output.h"
 
 #include <errno.h>
@@ -19,27 +20,11 @@ extern char **environ;
 
 char *trial_file(const trials *t, const char *name, const char *ending)
 {
-    size_t bytes = strlen(t->directory) + strlen(name) + strlen(ending) + 3;
-    char *path = must_allocate(NULL, bytes, 1);
-    snprintf(path, bytes, "%s/%s.%s", t->directory, name, ending);
-    return path;
-}
-
-/* Starting. */
-
-static void set_variable(const trials *t, const trial *one)
-{
-    const char *fetches = t->fetches ? t->fetches : "-";
-    size_t bytes = strlen(t->directory) + strlen(one->name) + strlen(fetches) + 64;
-    char *text = must_allocate(NULL, bytes, 1);
-    snprintf(text, bytes, "%s %lld %lld %s %s %s", one->name, (long long)one->first, (long long)one->last,
-             one->stops ? "stop" : "kill", fetches, t->directory);
-    setenv("HOOKSESS_RESUME_TRIAL", text, 1);
-    free(text);
+    return must_format("%s/%s.%s", t->directory, name, ending);
 }
 
 /* Returns 0 or an errno value. */
-static int spawn(char **program, const char *log, pid_t *process)
+static int start_program(char **program, const char *log, pid_t *process)
 {
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
@@ -62,18 +47,16 @@ static int spawn(char **program, const char *log, pid_t *process)
     return result;
 }
 
-/* Results. */
-
 /* Prints the last lines of the program's output. */
 static void say_last_lines(const char *log)
 {
-    enum { MOST = 2048, LINES = 5 };
-    char text[MOST + 1];
+    enum { BYTES = 2048, LINES = 5 };
+    char text[BYTES + 1];
     FILE *file = fopen(log, "re");
     if (!file)
         return;
-    fseek(file, -MOST, SEEK_END); /* fails for a shorter file, which is read from its start */
-    size_t length = fread(text, 1, MOST, file);
+    fseek(file, -BYTES, SEEK_END); /* fails for a shorter file, which is read from its start */
+    size_t length = fread(text, 1, BYTES, file);
     fclose(file);
     while (length && text[length - 1] == '\n')
         length--;
@@ -86,20 +69,16 @@ static void say_last_lines(const char *log)
         say("    %s", word);
 }
 
-static bool has_opened_a_session(const trials *t, const trial *one)
-{
-    char *record = trial_file(t, one->name, "record");
-    bool has = access(record, F_OK) == 0;
-    free(record);
-    return has;
-}
-
+/* Prints why a trial has no result. */
 static void say_why(const trials *t, const trial *one, int status)
 {
+    char *record = trial_file(t, one->name, "record");
+    bool opened_a_session = access(record, F_OK) == 0;
+    free(record);
     if (WIFSIGNALED(status))
         say("%s: '%s' was killed by signal %d (%s)", one->what, t->program[0], WTERMSIG(status),
             strsignal(WTERMSIG(status)));
-    else if (has_opened_a_session(t, one))
+    else if (opened_a_session)
         say("%s: '%s' ended with status %d before step %lld", one->what, t->program[0], WEXITSTATUS(status),
             (long long)one->last);
     else
@@ -135,8 +114,11 @@ bool run_trial(const trials *t, trial *one)
     char *log = trial_file(t, one->name, "log");
     pid_t process, ended = -1;
     int status = 0;
-    set_variable(t, one);
-    int result = spawn(t->program, log, &process);
+    char *variable = must_format("%s %lld %lld %s %s %s", one->name, (long long)one->first, (long long)one->last,
+                                 one->stops ? "stop" : "kill", t->fetches ? t->fetches : "-", t->directory);
+    setenv("HOOKSESS_RESUME_TRIAL", variable, 1);
+    free(variable);
+    int result = start_program(t->program, log, &process);
     if (result) {
         say("cannot start '%s': %s", t->program[0], strerror(result));
     } else {

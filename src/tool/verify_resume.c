@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests that a resumed program continues as if it had not stopped. */
+/* `verify-resume`: tests that a resumed program continues as if it had not stopped. `verify` runs the trials, compare_part
+ * compares their records, `report` prints the result. */
 #define _XOPEN_SOURCE 700 /* realpath, nftw */
 #include "checkpoint_open.h"
 #include "command.h"
-#include "events.h"
+#include "memory.h"
 #include "json_output.h"
 #include "output.h"
 #include "record.h"
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STEPS = 20, MOST_NAMED = 3, MOST_LISTED = 10, MOST_PARTS = 3 };
+enum { STEPS = 20, MAX_NAMED = 3, MAX_LISTED = 10, MAX_PARTS = 3 };
 
 typedef struct {
     trials trials;
@@ -36,11 +37,6 @@ static int remove_entry(const char *path, const struct stat *found, int type, st
     return 0;
 }
 
-static void remove_all(const char *directory)
-{
-    nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* rmdir finds out whether a directory that exists is empty. */
 static bool make_kept(const char *directory)
 {
@@ -55,9 +51,7 @@ static char *make_temporary(void)
     const char *base = getenv("TMPDIR");
     if (!base || !*base)
         base = "/tmp";
-    size_t bytes = strlen(base) + sizeof "/hooksess-XXXXXX";
-    char *made = must_allocate(NULL, bytes, 1);
-    snprintf(made, bytes, "%s/hooksess-XXXXXX", base);
+    char *made = must_format("%s/hooksess-XXXXXX", base);
     if (mkdtemp(made))
         return made;
     say("cannot create a directory in '%s': %s", base, strerror(errno));
@@ -82,29 +76,21 @@ static char *make_directory(const char *kept)
 
 /* The parts of the interrupted run, and the number of equal steps. */
 typedef struct {
-    trial parts[MOST_PARTS];
+    trial parts[MAX_PARTS];
     int n_parts;
     int64_t same;
 } findings;
 
-static void put_same(const findings *found, size_t things)
-{
-    printf("resumed at step %lld", (long long)found->parts[1].first);
-    if (found->n_parts > 2)
-        printf(" and at step %lld", (long long)found->parts[2].first);
-    printf(": %lld equal steps, each with %zu variables, states and values\n", (long long)found->same, things);
-}
-
 static void put_first_difference(const comparison *c, const trial *part)
 {
     printf("step %lld differs in", (long long)c->step);
-    for (size_t i = 0; i < c->n && i < MOST_NAMED; i++) {
+    for (size_t i = 0; i < c->n && i < MAX_NAMED; i++) {
         printf("%s the %s '", i ? "," : "", c->differences[i].kind);
         put_name(c->differences[i].name);
         fputs("'", stdout);
     }
-    if (c->n > MOST_NAMED)
-        printf(" and %zu more", c->n - MOST_NAMED);
+    if (c->n > MAX_NAMED)
+        printf(" and %zu more", c->n - MAX_NAMED);
     if (!c->n)
         fputs(" that only one of the runs has it", stdout);
     if (part->first)
@@ -123,7 +109,7 @@ static void put_number(const char *run, const char *number)
 
 static void put_differences(const comparison *c, const trial *part)
 {
-    for (size_t i = 0; i < c->n && i < MOST_LISTED; i++) {
+    for (size_t i = 0; i < c->n && i < MAX_LISTED; i++) {
         const record_difference *d = &c->differences[i];
         printf("  %-8s ", d->kind);
         put_name(d->name);
@@ -188,7 +174,10 @@ static void report(const job *j, const findings *found, const comparison *c, con
     if (j->json) {
         write_json(found, c);
     } else if (c->step < 0) {
-        put_same(found, c->things);
+        printf("resumed at step %lld", (long long)found->parts[1].first);
+        if (found->n_parts > 2)
+            printf(" and at step %lld", (long long)found->parts[2].first);
+        printf(": %lld equal steps, each with %zu variables, states and values\n", (long long)found->same, c->things);
     } else {
         put_first_difference(c, part);
         put_differences(c, part);
@@ -217,14 +206,6 @@ static int compare_part(const job *j, findings *found, const trial *part, bool i
     return status;
 }
 
-/* One run of the session may make several steps, and so reach both the middle and the end. */
-static int say_not_resumed(const trial *interrupted, int64_t middle)
-{
-    say("the run to interrupt after step %lld reached the last step, %lld, in one run, so nothing was resumed; use --steps %lld",
-        (long long)middle, (long long)interrupted->last, 4 * (long long)interrupted->last);
-    return TROUBLE;
-}
-
 /* Runs the whole run, then a run that is killed in the middle, resumed for a step and stopped, and resumed again. */
 static int verify(const job *j)
 {
@@ -232,13 +213,13 @@ static int verify(const job *j)
     findings found = {.parts = {{.name = "interrupted", .what = "the interrupted run"},
                                 {.name = "resumed", .what = "the resumed run", .stops = true},
                                 {.name = "resumed-again", .what = "the run that was resumed twice"}}};
-    int64_t middle = j->middle ? j->middle : j->steps / 2, ends[MOST_PARTS] = {middle, middle + 1, j->steps};
+    int64_t middle = j->middle ? j->middle : j->steps / 2, ends[MAX_PARTS] = {middle, middle + 1, j->steps};
     if (!run_trial(&j->trials, &whole))
         return TROUBLE;
     if (j->middle)
         ends[1] = j->steps;
     int status = FINE;
-    for (int64_t reached = 0; status == FINE && reached < whole.last && found.n_parts < MOST_PARTS;) {
+    for (int64_t reached = 0; status == FINE && reached < whole.last && found.n_parts < MAX_PARTS;) {
         trial *part = &found.parts[found.n_parts];
         part->first = reached;
         part->last = ends[found.n_parts] > reached ? ends[found.n_parts] : reached + 1;
@@ -248,7 +229,13 @@ static int verify(const job *j)
         reached = part->last;
         status = compare_part(j, &found, part, reached >= whole.last && found.n_parts > 1);
     }
-    return status == FINE && found.n_parts == 1 ? say_not_resumed(&found.parts[0], middle) : status;
+    if (status == FINE && found.n_parts == 1) { /* one run of the session may make several steps, and reach both ends */
+        int64_t last = found.parts[0].last;
+        say("the run to interrupt after step %lld reached the last step, %lld, in one run, so nothing was resumed; use --steps %lld",
+            (long long)middle, (long long)last, 4 * (long long)last);
+        return TROUBLE;
+    }
+    return status;
 }
 
 static bool parse_options(job *j, const struct call *call)
@@ -278,7 +265,7 @@ int verify_resume(const struct call *call)
         return TROUBLE;
     int status = verify(&j);
     if (!call->given[OPTION_KEEP])
-        remove_all(j.trials.directory);
+        nftw(j.trials.directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     free(j.trials.directory);
     return status;
 }

@@ -163,19 +163,19 @@ static void a_session_reads_numbers_of_the_device(void **state)
     hs_session_close(session, NULL);
 }
 
-static void device_memory_is_not_lent(void **state)
+static void device_memory_is_not_borrowed(void **state)
 {
     bare *b = *state;
     device d;
     double x = 1;
-    hs_tensor lent;
+    hs_tensor memory;
     device_init(&d);
     hs_graph_variable(b->graph, "x", HS_DOUBLE, HS_SCALAR, &x);
     add_device_variable(b, &d, NULL);
     bare_open(b);
-    assert_ok(b->ops->lend_variable(b->session, 0, &lent, &b->err), &b->err);
-    assert_ptr_equal(lent.data, &x);
-    assert_fails(b->ops->lend_variable(b->session, 1, &lent, &b->err), HS_UNIMPLEMENTED, &b->err,
+    assert_ok(b->ops->lend_variable(b->session, 0, &memory, &b->err), &b->err);
+    assert_ptr_equal(memory.data, &x);
+    assert_fails(b->ops->lend_variable(b->session, 1, &memory, &b->err), HS_UNIMPLEMENTED, &b->err,
                  "'w' is not in host memory");
 }
 
@@ -212,7 +212,7 @@ int main(void)
         test(an_output_may_be_in_device_memory),
         test(a_queue_copies_from_the_device),
         test(a_session_reads_numbers_of_the_device),
-        test(device_memory_is_not_lent),
+        test(device_memory_is_not_borrowed),
         test(a_variable_on_the_device_is_never_the_global_step),
         test(device_memory_needs_an_address),
     };

@@ -123,9 +123,9 @@ static void a_restored_value_gets_memory(void **state)
     assert_true(m[2] == 9);
     free(m);
     m = NULL;
-    hs_tensor lent;
-    assert_ok(b->ops->lend_variable(b->session, 0, &lent, &b->err), &b->err);
-    assert_ptr_equal(lent.data, m);
+    hs_tensor memory;
+    assert_ok(b->ops->lend_variable(b->session, 0, &memory, &b->err), &b->err);
+    assert_ptr_equal(memory.data, m);
     assert_int_equal((uintptr_t)m % 64, 0);
     assert_true(m[0] == 0 && m[2] == 0);
     free(m);
@@ -321,12 +321,12 @@ static void a_device_that_cannot_allocate_refuses(void **state)
 {
     bare *b = *state;
     double *m = NULL;
-    hs_tensor lent;
+    hs_tensor memory;
     card c = {.memory = HS_INIT(hs_memory, .to_host = to_host, .from_host = from_host)};
     c.memory.user = &c;
     hs_graph_variable_at(b->graph, "m", HS_DOUBLE, HS_SHAPE(N), &m, .memory = &c.memory);
     bare_open(b);
-    assert_fails(b->ops->lend_variable(b->session, 0, &lent, &b->err), HS_FAILED_PRECONDITION, &b->err,
+    assert_fails(b->ops->lend_variable(b->session, 0, &memory, &b->err), HS_FAILED_PRECONDITION, &b->err,
                  "its pointer is NULL, and its hs_memory has no function allocate");
     assert_null(m);
 }

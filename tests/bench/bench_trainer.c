@@ -229,7 +229,7 @@ int main(int argc, char **argv)
     struct trainer trainer = {.loss = 0};
     hs_error err = {0};
     int status = options_parse(&options, argc, argv);
-    if (status != GO_ON)
+    if (status != OPTIONS_OK)
         return status;
     if (openblas_set_num_threads)
         openblas_set_num_threads((int)options.threads);

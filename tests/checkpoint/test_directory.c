@@ -523,7 +523,7 @@ static hs_code take_over(test_env *t, void *user)
 }
 
 /* Another saver has restored the checkpoint. */
-static void a_saver_that_takes_over_abandons_what_is_later_and_deletes_what_expires(void **state)
+static void a_saver_that_takes_over_abandons_later_checkpoints_and_deletes_expired_ones(void **state)
 {
     fixture *f = *state;
     char restored[256];
@@ -715,7 +715,7 @@ int main(void)
         with_fixture(an_edited_state_file_decides),
         with_fixture(other_series_are_no_successors),
         with_fixture(a_rollback_renames_the_abandoned_branch),
-        with_fixture(a_saver_that_takes_over_abandons_what_is_later_and_deletes_what_expires),
+        with_fixture(a_saver_that_takes_over_abandons_later_checkpoints_and_deletes_expired_ones),
         with_fixture(checkpoints_saved_after_a_rollback_stay),
         with_fixture(abandoned_ones_are_not_restored),
         with_fixture(checkpoints_without_a_step_are_not_abandoned),

@@ -128,7 +128,7 @@ static void sa_052s_hours_are_a_float_and_many_where_none_is_kept_forever(void *
     }
 }
 
-static void a_saver_def_that_is_given_is_written_as_it_is(void **state)
+static void a_given_saver_def_is_written_unchanged(void **state)
 {
     fixture *f = *state;
     static const unsigned char def[] = "\x12\x04save\x1a\x07restore"; /* its ops, and no retention */
@@ -246,7 +246,7 @@ int main(void)
         with_fixture(a_meta_graph_has_the_graph_and_the_saver),
         with_fixture(sa_052s_keeping_all_is_zero_in_a_meta_graph),
         with_fixture(sa_052s_hours_are_a_float_and_many_where_none_is_kept_forever),
-        with_fixture(a_saver_def_that_is_given_is_written_as_it_is),
+        with_fixture(a_given_saver_def_is_written_unchanged),
         with_fixture(a_meta_graph_without_a_saver),
         with_fixture(a_saved_meta_file_is_the_meta_graph),
         with_fixture(cm_030s_a_meta_file_is_called_like_its_checkpoint),

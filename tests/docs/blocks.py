@@ -18,7 +18,7 @@ Comments directly before a block change this:
                            Then a c, cpp or cmake block needs neither `main(` nor a frame
   <!-- exit: N -->         the exit code of the block's program
   <!-- varies: REGEX because REASON -->   text that matches may differ in the output of a console block. Parts of lines only.
-                                          The reason names what it depends on: the time, the machine, another library
+                                          The reason names its dependency: the time, the machine, another library
   <!-- same: REGEX because REASON -->     the same, but equal texts in the block must be equal in the output
 
 What a program prints each time, on each machine, is compared: show the output of a run, and hide no digit of it. Of a number

@@ -94,7 +94,7 @@ class Blocks(unittest.TestCase):
         self.assert_wrong("```sh\nfalse\ntrue\n```", "page.md:1: fails")
         self.assert_wrong("```sh\ntrue\n```\n```sh\nexit 0\n```\n```sh\ntrue\n```", "page.md:4: fails")
 
-    def test_a_console_block_must_print_what_it_shows(self):
+    def test_a_console_block_must_print_the_lines_that_it_shows(self):
         self.assert_wrong("```console\n$ echo a\nb\n```", "prints\na\nand not\nb")
         self.assert_wrong("```console\n$ echo a\n```", "prints\na")
         self.assert_wrong("```console\n$ echo a; echo b\n...\nc\n```", "prints\na\nb")
@@ -117,7 +117,7 @@ class Blocks(unittest.TestCase):
         self.run_document(text % 471)
         self.assert_wrong(text % 571, "prints\nloss 0.0571")
 
-    def test_what_is_shown_twice_must_be_printed_twice(self):
+    def test_a_line_that_is_shown_twice_must_be_printed_twice(self):
         text = "<!-- same: \\d+ because it is a time -->\n```console\n$ A=%d; echo $A\n7\n$ echo 6 or $A\n8 or 7\n```"
         self.run_document(text % 5)
         self.assert_wrong(text.replace("8 or 7", "7 or 8") % 5, "prints 6, and where '7' is shown before it, 5")

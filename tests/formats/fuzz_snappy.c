@@ -20,7 +20,7 @@ static size_t take_number(const unsigned char **at, const unsigned char *end, si
     return number;
 }
 
-/* Returns whether the stream is right: what it writes fills `to` exactly. `at` is behind the size. */
+/* Returns true if the stream is valid: its output fills `to` exactly. `at` is after the size. */
 static bool decode(const unsigned char *at, const unsigned char *end, unsigned char *to, size_t bytes)
 {
     size_t done = 0;

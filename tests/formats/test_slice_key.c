@@ -165,7 +165,7 @@ static void invalid_keys_are_refused(void **state)
             fail_msg("number %zu is taken for a key", i);
 }
 
-/* TensorFlow's reader allows that, too. */
+/* TensorFlow's reader also allows that. */
 static void counts_may_begin_with_zeros(void **state)
 {
     (void)state;

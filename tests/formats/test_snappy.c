@@ -60,7 +60,7 @@ static void every_element_is_read(void **state)
     assert_unpacks(BYTES(12, 0, 'z', 1 | 7 << 2, 1), "zzzzzzzzzzzz", 12);
 }
 
-static void what_is_not_a_stream_is_refused(void **state)
+static void bytes_that_are_not_a_stream_are_refused(void **state)
 {
     (void)state;
     assert_refuses((hs_bytes){"", 0});
@@ -109,7 +109,7 @@ static unsigned char *make_bytes(size_t n)
     return bytes;
 }
 
-static void what_is_packed_comes_back(void **state)
+static void packed_bytes_are_unpacked_unchanged(void **state)
 {
     static const size_t sizes[] = {0, 1, 4, 59, 60, 61, 62, 255, 256, 257, 65536, 65537, 200000};
     test_env *t = *state;
@@ -178,9 +178,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(every_element_is_read),
-        TEST(what_is_not_a_stream_is_refused),
+        TEST(bytes_that_are_not_a_stream_are_refused),
         TEST(a_size_that_the_bytes_cannot_make_is_refused),
-        TEST(what_is_packed_comes_back),
+        TEST(packed_bytes_are_unpacked_unchanged),
         TEST(every_truncation_is_refused),
         TEST(no_flipped_bit_leads_out_of_the_memory),
     };

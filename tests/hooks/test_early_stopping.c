@@ -414,7 +414,8 @@ static void every_allocation_may_fail(void **state)
     test_each_allocation(each_scenario, NULL);
 }
 
-/* A value of the graph is not restored. What is saved, logged and written at the end must not be that of a later step. */
+/* A value of the graph is not restored. The value that is saved, logged and written at the end must not be of a later step.
+ */
 
 enum { BEST = 7 };
 

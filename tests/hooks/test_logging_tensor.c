@@ -321,7 +321,7 @@ static void a_long_line_is_cut(void **state)
     assert_lacks(s->t.log, "last");
 }
 
-/* The log shows a byte that is no character as \xNN. */
+/* The log shows a byte that is not part of a character as \xNN. */
 static void a_long_line_is_cut_between_characters(void **state)
 {
     stage *s = *state;

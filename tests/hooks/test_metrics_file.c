@@ -387,7 +387,7 @@ static void other_columns_are_refused(void **state)
     assert_refuses_others(t, "not at all\n");
 }
 
-/* Such a file is no file of rows. It stays as it is. */
+/* Such a file is not a file of rows. It is not changed. */
 static void a_file_of_one_endless_line_is_refused(void **state)
 {
     enum { BYTES = (1 << 24) + 1 };

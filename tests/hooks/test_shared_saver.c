@@ -10,7 +10,7 @@ static const char *slow_directory(const stage *s)
     return test_path(s->directory, "slow");
 }
 
-/* Two hooks without savers of their own: both use the saver of the graph. */
+/* Two hooks without savers: both use the saver of the graph. */
 static void open_two(stage *s, bool background)
 {
     const hs_hook hooks[] = {
@@ -149,7 +149,7 @@ static void two_hooks_of_a_session_may_save_in_one_directory(void **state)
     assert_true(test_exists(s->directory, "model.ckpt-2.index"));
 }
 
-/* max_to_keep of a training session is that of its hook, and not of the saver, which other sessions use, too. */
+/* max_to_keep of a training session is that of its hook, and not of the saver, which other sessions use. */
 static void max_to_keep_of_a_session_ends_with_it(void **state)
 {
     stage *s = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of somebody else's, in the language that C and C++ share. */
+/* A program of a user, in the common subset of C and C++. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>

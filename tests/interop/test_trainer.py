@@ -263,7 +263,7 @@ class Losses(TrainerCase):
                 file.write_bytes(contents)
                 done = subprocess.run(self.command(name, *SMALL), capture_output=True, text=True, timeout=TIMEOUT)
                 self.assertNotEqual(done.returncode, 0)
-                self.assertIn(f"{file} is no file of losses; it is left as it is", done.stderr)
+                self.assertIn(f"losses file '{file}': its first line is not 'STEP LOSS'; not changed", done.stderr)
                 self.assertEqual(file.read_bytes(), contents)
 
     def test_an_empty_one_is_used(self):

@@ -92,7 +92,7 @@ class Test(unittest.TestCase):
         return pathlib.Path(f"{directory or self.directory}.log").read_text()
 
     def ends(self, directory=None):
-        """How the ranks ended that came to their end."""
+        """The results of the ranks that ended normally."""
         directory = directory or self.directory
         return {int(path.name.rsplit("-", 1)[1]): read_end(path) for path in directory.parent.glob(directory.name + ".rank-*")}
 

@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_REPLICAS_PROCESSES_H
 #define HS_TESTS_REPLICAS_PROCESSES_H
 
-/* Runs the ranks of a group over TCP, each in a process of its own. The test and a rank synchronize by single bytes. */
+/* Runs the ranks of a group over TCP, each in a separate process. The test and a rank synchronize by single bytes. */
 
 #include "support/test.h"
 

@@ -415,7 +415,7 @@ static void step_failed(ranks *r, const hs_outcome *outcome)
         resumes_exactly(r, RANKS_SAVE_STEPS);
 }
 
-/* The other ranks are in the boundary of the stop, where they would save. */
+/* The other ranks are in the boundary of the stop, in which they would save. */
 static void a_rank_that_fails_in_the_step_of_a_stop_fails_all(void **state)
 {
     ranks *r = *state;
@@ -425,7 +425,7 @@ static void a_rank_that_fails_in_the_step_of_a_stop_fails_all(void **state)
         try_all(r, step_failed);
 }
 
-/* The other ranks agree next behind the step in which they know of the stop, where it must not take effect yet. */
+/* The other ranks agree next after the step in which they know of the stop. It must not take effect earlier. */
 static void a_rank_that_fails_when_all_know_of_the_stop_fails_all(void **state)
 {
     ranks *r = *state;

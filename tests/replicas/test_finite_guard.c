@@ -195,7 +195,7 @@ static void hide_and_lose(hooked_rank *rank, int64_t step)
     lose(rank, step);
 }
 
-/* It is no damage: the ranks cannot restore the same checkpoint. */
+/* The checkpoint is not damaged, but the ranks cannot restore the same one. */
 static void a_rank_with_another_directory_fails_rollback_and_restart(void **state)
 {
     hooked *h = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a group: without a group, with an engine that lacks functions, and with one that fails. */
+/* The calls of a group: without a group, with an engine that lacks functions, and with an engine that fails. */
 #include "support/test.h"
 
 #include "replicas/group.h"

@@ -220,7 +220,7 @@ static void ranks_connect_by_an_address(void **state)
     make_address(address, "127.0.0.1");
     processes_prepare(all, 4, agree);
     all->options.address = address;
-    all->options.job = "a job of its own";
+    all->options.job = "the job of this test";
     for (int32_t i = 3; i >= 0; i--) /* rank 0 is the last */
         processes_start(all, i);
     processes_finish_all(all);
@@ -744,7 +744,7 @@ static void an_exit_ends_the_calls_of_another_engine_that_the_rank_has_not_made(
     hs_group_tcp_end_call(NULL);
 }
 
-/* Rank 1 does not come to the second call. Rank 0 reports it, and both know the same failure. */
+/* Rank 1 does not make the second call. Rank 0 reports it, and both get the same failure. */
 static int give_up_rank_1(process *p)
 {
     const hs_group *group = process_connect(p);

@@ -357,7 +357,7 @@ static int agree_without_an_error(process *p)
 }
 
 /* Starts rank 0 when rank 1 has found that the port is closed. */
-static void a_rank_0_that_starts_late_is_no_error(void **state)
+static void a_rank_0_may_start_late(void **state)
 {
     processes *all = *state;
     for (int i = 0; i < 2; i++) {
@@ -774,7 +774,7 @@ int main(void)
         with_processes(too_many_open_files_are_the_reason),
         with_processes(a_stranger_does_not_hide_why_a_rank_is_refused),
         with_processes(a_registered_rank_that_sends_half_a_message_is_named),
-        with_processes(a_rank_0_that_starts_late_is_no_error),
+        with_processes(a_rank_0_may_start_late),
         with_processes(the_others_wait_for_a_rank_that_connects_late),
         with_processes(a_rank_that_dies_before_the_start_is_named_on_each_rank),
         with_processes(a_rank_that_does_not_connect_to_its_parent_is_named_on_each_rank),

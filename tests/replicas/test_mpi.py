@@ -34,7 +34,7 @@ class Engine(mpi.Test):
             with self.subTest(call=call):
                 self.assertIn("the ranks made different calls", self.wait(self.start(2, RANKS, "mixed", call))[0], self.log())
 
-    def test_a_rank_that_fails_before_the_first_call_tells_its_error(self):
+    def test_a_rank_that_fails_before_the_first_call_reports_its_error(self):
         lines, code = self.wait(self.start(3, RANKS, "refuse", options=mpi.RECOVERY))
         self.assertEqual(lines, ["the error of rank 1 ended the calls"], self.log())
         self.assertEqual(self.codes(), {0: 75, 1: 1, 2: 75}, self.log())

@@ -164,7 +164,7 @@ static void a_hook_can_interrupt(void **state)
     assert_string_equal(p->outcome.hook, "b");
 }
 
-static void a_hook_that_is_done_overrides_one_that_interrupts(void **state)
+static void a_request_to_stop_overrides_a_request_to_interrupt(void **state)
 {
     play *p = *state;
     play_probe(p, a, .act = interrupt_in_after_run);
@@ -450,7 +450,7 @@ int main(void)
         play_test(a_stop_with_an_unsaved_last_step_is_a_failure),
         play_test(a_hook_that_is_done_counts_more_than_a_request),
         play_test(a_hook_can_interrupt),
-        play_test(a_hook_that_is_done_overrides_one_that_interrupts),
+        play_test(a_request_to_stop_overrides_a_request_to_interrupt),
         play_test(a_stop_of_a_step_function_is_not_an_interruption),
         play_test(requests_are_counted),
         play_test(raw_sessions_have_the_same_requests),

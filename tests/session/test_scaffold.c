@@ -160,7 +160,7 @@ static void ms_006_given_values_are_kept(void **state)
     hs_saver_free(saver);
 }
 
-static void a_name_that_is_none_has_no_default(void **state)
+static void an_invalid_name_has_no_default(void **state)
 {
     bare *b = *state;
     hs_scaffold *none = new_scaffold(HS_SCAFFOLD_OPTIONS(.init_op = HS_NONE, .ready_op = HS_NONE));
@@ -367,7 +367,7 @@ int main(void)
         test(ms_005_more_than_one_op_to_choose_from),
         test(what_a_graph_has_collected_is_taken),
         test(ms_006_given_values_are_kept),
-        test(a_name_that_is_none_has_no_default),
+        test(an_invalid_name_has_no_default),
         test(a_session_without_ops_opens),
         test(ms_007_the_graph_is_finalized),
         test(ms_008_given_values_override_copied_ones),

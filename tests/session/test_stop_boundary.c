@@ -124,8 +124,8 @@ static void nested_loops_resume_after_the_step_in_which_a_hook_stopped_them(void
     own_close(o);
 }
 
-/* The step in which the input ended is not made, so what it changed is saved with the step before. */
-static void the_end_of_the_input_saves_where_it_ends_the_loop(void **state)
+/* The step in which the input ended is not made, so its changes are saved with the previous step. */
+static void the_end_of_the_input_saves_when_it_ends_the_loop(void **state)
 {
     own *o = *state;
     open_loops(o, (hs_hook){.ops = NULL});
@@ -137,7 +137,7 @@ static void the_end_of_the_input_saves_where_it_ends_the_loop(void **state)
     own_close(o);
 }
 
-static void the_signal_is_logged_where_it_takes_effect(void **state)
+static void the_signal_is_logged_when_it_takes_effect(void **state)
 {
     own *o = *state;
     open_loops(o, (hs_hook){.ops = NULL});
@@ -474,8 +474,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         nested_test(nested_loops_resume_after_the_step_in_which_they_were_stopped),
         nested_test(nested_loops_resume_after_the_step_in_which_a_hook_stopped_them),
-        nested_test(the_end_of_the_input_saves_where_it_ends_the_loop),
-        nested_test(the_signal_is_logged_where_it_takes_effect),
+        nested_test(the_end_of_the_input_saves_when_it_ends_the_loop),
+        nested_test(the_signal_is_logged_when_it_takes_effect),
         nested_test(the_first_step_that_does_not_begin_saves),
         nested_test(a_loop_that_only_polls_is_saved_when_it_is_closed),
         nested_test(a_loop_that_ends_without_a_stop_is_saved_when_it_is_closed),

@@ -390,7 +390,7 @@ static void seconds_count_from_the_load(void **state)
 }
 
 /* A restore during training: the first trigger does not fire again. */
-static void a_load_after_the_first_run_keeps_what_has_fired(void **state)
+static void a_load_after_the_first_run_does_not_fire_the_first_trigger_again(void **state)
 {
     (void)state;
     hs_timer *timer = of_trigger(HS_TRIGGER(.every_n_secs = 10, .first = true));
@@ -436,7 +436,7 @@ int main(void)
         cmocka_unit_test(the_state_of_another_trigger_is_ignored),
         cmocka_unit_test(a_mark_beyond_the_current_step_is_discarded),
         cmocka_unit_test(seconds_count_from_the_load),
-        cmocka_unit_test(a_load_after_the_first_run_keeps_what_has_fired),
+        cmocka_unit_test(a_load_after_the_first_run_does_not_fire_the_first_trigger_again),
         cmocka_unit_test(too_little_state_is_data_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In the programs of unit tests, mutexes check their owner. The program ends if a thread unlocks a mutex that it has not
- * locked, locks one that it has, or destroys one that is locked: an unlock is missing. */
+ * locked, locks a mutex twice, or destroys a locked mutex: an unlock is missing. */
 #define _GNU_SOURCE /* PTHREAD_MUTEX_ERRORCHECK */
 #include <pthread.h>
 #include <stdio.h>

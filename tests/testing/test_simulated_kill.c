@@ -101,7 +101,7 @@ static void a_session_that_is_killed_in_any_file_call_resumes(void **state)
     kill_in_each_file_call(false);
 }
 
-static void so_does_one_that_saves_in_the_background(void **state)
+static void a_rank_that_saves_in_the_background_is_killed_too(void **state)
 {
     (void)state;
     kill_in_each_file_call(true);
@@ -111,7 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_that_is_killed_in_any_file_call_resumes),
-        cmocka_unit_test(so_does_one_that_saves_in_the_background),
+        cmocka_unit_test(a_rank_that_saves_in_the_background_is_killed_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,7 +200,7 @@ static void *sync_often(void *user)
 }
 
 /* One request fails each call with HS_DATA_LOSS. The other fails no call, so that its code is never returned. */
-static void a_call_fails_with_the_code_of_its_own_request(void **state)
+static void a_call_fails_with_the_code_of_the_request_for_it(void **state)
 {
     fixture *f = *state;
     caller c = {.f = f};
@@ -373,7 +373,7 @@ int main(void)
         test(an_open_file_is_counted),
         test(one_file_call_fails),
         test(all_later_file_calls_fail),
-        test(a_call_fails_with_the_code_of_its_own_request),
+        test(a_call_fails_with_the_code_of_the_request_for_it),
         test(without_a_system_all_memory_and_files_fail),
         test(each_function_of_the_file_system_fails_and_succeeds),
         test(reads_and_syncs_fail_and_succeed),

@@ -57,7 +57,7 @@ static void qr_023s_a_graph_without_runners_logs_a_warning(void **state)
                  "session is NULL");
 }
 
-/* No thread of another runner goes on. */
+/* No thread of another runner continues. */
 static void a_runner_that_cannot_be_started_stops_the_coordinator(void **state)
 {
     source *s = *state;

@@ -203,7 +203,7 @@ static hs_code do_nothing(void *user, hs_error *err)
     return HS_OK;
 }
 
-/* Its threads do not exist in the child, where they would never end. */
+/* Its threads do not exist in the child. */
 static void in_a_forked_child_no_thread_of_the_parent_is_alive(void **state)
 {
     event go = EVENT;

@@ -594,7 +594,7 @@ static void each_allocation_may_fail(void **state)
     test_each_allocation(fill_somehow, state); /* with a coordinator */
 }
 
-/* The list has them after those that it had. */
+/* They are appended to the list. */
 static void a_list_collects_the_threads_of_several_runners(void **state)
 {
     source *s = *state;

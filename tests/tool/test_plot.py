@@ -274,7 +274,7 @@ class Svg(PlotCase):
         self.assertIn("taken", self.says("events", "plot", "--svg", "taken", "loss", "a"))
         self.assertEqual(sorted(os.listdir(self.directory)), ["a", "taken"])
 
-    def test_what_is_not_a_regular_file_stays(self):
+    def test_a_file_that_is_not_regular_stays(self):
         self.write_run("a", [(1, 1)])
         os.mkfifo(self.directory / "fifo")
         os.symlink("/dev/null", self.directory / "link")

@@ -149,7 +149,7 @@ class Progress(RunCase):
         self.write(EVENTS, version() + start(41) + scalars(60, **{"global_step/sec": 40000.0}))
         self.assertIn("4e+04 steps per second, 0.025 ms per step\n", self.prints("status", "run"))
 
-    def test_a_start_begins_anew(self):
+    def test_a_start_discards_the_values_before_it(self):
         self.write(EVENTS, scalars(90, **{"global_step/sec": 2.5}) + start(41) + scalars(50, loss=1))
         found = self.status()
         self.assertEqual((found["step"], found["steps_per_sec"]), (50, None))
@@ -261,7 +261,7 @@ class Outcome(RunCase):
                              f"run: stopped by the hook stop_at_step at step 50; last saved step 50; exit code {exit_code}\n")
             self.assertEqual(self.json("outcome", "--json", "run", status=exit_code)["exit_code"], exit_code)
 
-    def test_everything_is_told(self):
+    def test_all_members_are_printed(self):
         error = {"code": "DATA_LOSS", "number": 15, "message": "m.data: damaged"}
         self.write_outcome(reason="failed", interrupted=True, signal=15, step=-1, last_saved_step=-1, hook="", error=error, exit_code=143,
                            failures=[{"hook": "summary_saver", "failures": 2, "first_step": 3, "last_step": 9, "muted": True, "last": error}])

@@ -93,12 +93,6 @@ static hs_code add_defaults(hs__buffer *config, const hs__tf_backend *backend, b
 
 /* Peers. */
 
-static hs_code add_task(hs__tf_cluster *peers, const hs__tf_task *task, hs_error *err)
-{
-    return hs__tf_cluster_add(peers, (hs_string){task->job, strlen(task->job)}, task->index,
-                              (hs_string){task->address, strlen(task->address)}, err);
-}
-
 static hs_code add_peers(hs__tf_connection *connection, const hs__tf_backend *backend, hs_error *err)
 {
     ProtobufCAllocator allocator = hs__proto_allocator(&backend->env);
@@ -110,7 +104,8 @@ static hs_code add_peers(hs__tf_connection *connection, const hs__tf_backend *ba
         const hs__tf_task *task = &backend->cluster.tasks[i];
         bool is_own = task->index == backend->own_task.index && strcmp(task->job, backend->own_task.job) == 0;
         if (!is_own && is_needed(config, task))
-            code = add_task(&connection->peers, task, err);
+            code = hs__tf_cluster_add(&connection->peers, (hs_string){task->job, strlen(task->job)}, task->index,
+                                      (hs_string){task->address, strlen(task->address)}, err);
     }
     protobuf_c_message_free_unpacked(&config->base, &allocator);
     return code;

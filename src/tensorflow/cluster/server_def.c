@@ -29,23 +29,15 @@ static size_t put_job(const hs__tf_task *first, size_t n, hs__buffer *cluster)
     return used;
 }
 
-/* Checks a serialized ConfigProto. Empty bytes are valid. */
-static hs_code check_config(hs_bytes bytes, const hs_env *env, hs_error *err)
-{
-    ProtobufCAllocator allocator = hs__proto_allocator(env);
-    Hs__Pb__ConfigProto *config;
-    hs_code code = hs__tf_config_read(bytes, env, &config, err);
-    if (!code)
-        protobuf_c_message_free_unpacked(&config->base, &allocator);
-    return code;
-}
-
 hs_code hs__tf_server_def(const hs__tf_cluster *cluster, const hs__tf_task *own, hs_bytes config, hs__buffer *out,
                           hs_error *err)
 {
-    hs_code code = check_config(config, out->env, err);
+    ProtobufCAllocator allocator = hs__proto_allocator(out->env);
+    Hs__Pb__ConfigProto *parsed; /* only to check it; empty bytes are valid */
+    hs_code code = hs__tf_config_read(config, out->env, &parsed, err);
     if (code)
         return code;
+    protobuf_c_message_free_unpacked(&parsed->base, &allocator);
     hs__buffer jobs;
     hs__buffer_init(&jobs, out->env);
     for (size_t i = 0; i < cluster->n_tasks;)

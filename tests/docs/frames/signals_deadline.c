@@ -44,6 +44,6 @@ int main(void)
     CHECK(hs_outcome_exit_code(&outcome) == 75 && strcmp(outcome.hook, "stop_after") == 0);
     CHECK(outcome.step >= 97 && outcome.step <= 99);
     CHECK(unsetenv("SLURM_JOB_END_TIME") == 0);
-    outcome = run(); /* without Slurm, there is no such limit */
+    outcome = run(); /* without Slurm, the job has no time limit */
     CHECK(hs_outcome_exit_code(&outcome) == 0 && outcome.step == 300);
 }

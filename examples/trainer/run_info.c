@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "note.h"
+/* The hook that writes hyperparameters, command line and settings to TensorBoard. after_create_session writes them, close
+ * adds the result of the training. */
+#include "run_info.h"
 
 #include <hooksess/hparams.h>
 #include <hooksess/summary_values.h>
@@ -7,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_HPARAMS = 5, WIDTHS_BYTES = 12 * MOST_HIDDEN };
+enum { N_HPARAMS = 5, WIDTHS_BYTES = 12 * MAX_HIDDEN };
 
 static const char *widths_text(const struct options *options, char *text, size_t bytes)
 {
@@ -17,7 +19,7 @@ static const char *widths_text(const struct options *options, char *text, size_t
     return text;
 }
 
-/* The hyperparameters. */
+/* Hyperparameters. */
 
 static void list_hparams(const struct options *options, const char *widths, hs_hparam list[N_HPARAMS + 1])
 {
@@ -33,7 +35,8 @@ static void list_hparams(const struct options *options, const char *widths, hs_h
     list[N_HPARAMS] = (hs_hparam){.name = NULL};
 }
 
-/* Which there are, and what runs are compared by. In this directory, too: each may be opened alone. */
+/* Declares the hyperparameters, and the metrics that TensorBoard compares the runs by. The declaration is written to each
+ * run's directory, because TensorBoard may be started on one run alone. */
 static hs_code add_config(hs_summary *summary, const struct options *options, const hs_hparam list[N_HPARAMS],
                           hs_error *err)
 {
@@ -49,21 +52,28 @@ static hs_code add_config(hs_summary *summary, const struct options *options, co
     return hs_hparams_config(summary, HS_HPARAMS_CONFIG_OPTIONS(.hparams = infos, .metrics = metrics), err);
 }
 
-static hs_code add_hparams(hs_summary *summary, const struct options *options, hs_error *err)
+static hs_code write_hparams(const struct run_info *info, hs_error *err)
 {
     char widths[WIDTHS_BYTES];
     hs_hparam list[N_HPARAMS + 1];
-    list_hparams(options, widths_text(options, widths, sizeof widths), list);
-    hs_code code = add_config(summary, options, list, err);
-    if (code)
-        return code;
-    return hs_hparams_start(summary, HS_HPARAMS_START_OPTIONS(.hparams = list), err);
+    list_hparams(info->options, widths_text(info->options, widths, sizeof widths), list);
+    hs_summary *summary = hs_summary_new(NULL);
+    if (!summary)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory for the hyperparameters");
+    hs_code code = add_config(summary, info->options, list, err);
+    if (!code)
+        code = hs_hparams_start(summary, HS_HPARAMS_START_OPTIONS(.hparams = list), err);
+    if (!code) /* at step 0, so that TensorBoard does not drop them after a resume */
+        code = hs_summary_writer_summary(info->writer, hs_summary_serialized(summary), 0, err);
+    hs_summary_free(summary);
+    return code;
 }
 
-/* The text. */
+/* Command line and settings. */
 
-/* As it was given, an option a line, in single quotes where a shell would take it for something else. */
-static void write_argument(struct text *text, const char *argument)
+/* Adds an argument of the command line. Each option begins a line. An argument with characters that a shell interprets is
+ * in single quotes. */
+static void add_argument(struct text *text, const char *argument)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./,:@%";
     bool quote = !*argument || argument[strspn(argument, plain)];
@@ -73,7 +83,7 @@ static void write_argument(struct text *text, const char *argument)
     text_add(text, quote ? "'" : "");
 }
 
-static void write_settings(struct text *text, const struct options *options, const struct input *input)
+static void add_settings(struct text *text, const struct options *options, const struct input *input)
 {
     char widths[WIDTHS_BYTES];
     text_add(text, "| setting | value |\n|---|---|\n");
@@ -87,99 +97,85 @@ static void write_settings(struct text *text, const struct options *options, con
     text_add(text, "| threads | %lld |\n", (long long)options->threads);
 }
 
-static const char *write_text(struct note *note, int64_t step)
+static const char *format_text(struct run_info *info, int64_t step)
 {
-    struct text *text = &note->text;
+    struct text *text = &info->text;
     text_clear(text);
     text_add(text, step ? "Resumed at step %lld:\n\n   " : "Started:\n\n   ", (long long)step);
-    for (char **argument = note->options->argv; *argument; argument++)
-        write_argument(text, *argument);
+    for (char **argument = info->options->argv; *argument; argument++)
+        add_argument(text, *argument);
     text_add(text, "\n\n");
-    write_settings(text, note->options, note->input);
+    add_settings(text, info->options, info->input);
     return text->bytes;
 }
 
 /* The hook. */
 
-static hs_code write_hparams(const struct note *note, hs_error *err)
-{
-    hs_summary *summary = hs_summary_new(NULL);
-    if (!summary)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the hyperparameters");
-    hs_code code = add_hparams(summary, note->options, err);
-    if (!code) /* at step 0 they are never dropped */
-        code = hs_summary_writer_summary(note->writer, hs_summary_serialized(summary), 0, err);
-    hs_summary_free(summary);
-    return code;
-}
-
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
-    struct note *note = self;
+    struct run_info *info = self;
     (void)backend, (void)err;
-    note->told = note->noted = false;
-    note->writer = NULL;
+    info->hparams_written = info->command_written = false;
+    info->writer = NULL;
     return HS_OK;
-}
-
-static hs_code tell(struct note *note, hs_raw_session *session, int64_t step, hs_error *err)
-{
-    hs_code code = hs_raw_session_event_writer(session, note->options->model_dir, NULL, &note->writer, err);
-    if (!code && !note->told && !(code = write_hparams(note, err)))
-        note->told = true;
-    if (!code && !note->noted &&
-        !(code = hs_summary_writer_text(note->writer, "command", write_text(note, step), step, err)))
-        note->noted = true;
-    return code;
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
-    struct note *note = self;
-    if (hs_coordinator_should_stop(coordinator)) /* there is nothing to train */
+    struct run_info *info = self;
+    if (hs_coordinator_should_stop(coordinator)) /* the training is already complete */
         return HS_OK;
     const hs_group *group = hs_raw_session_group(session);
-    if (group && group->ops->rank(group->self) > 0) { /* rank 0 tells it */
-        note->told = note->noted = true;
+    if (group && group->ops->rank(group->self) > 0) { /* rank 0 writes */
+        info->hparams_written = info->command_written = true;
         return HS_OK;
     }
     int64_t step = hs_raw_session_global_step(session, err);
-    return step < 0 ? err->code : tell(note, session, step, err);
+    if (step < 0)
+        return err->code;
+    hs_code code = hs_raw_session_event_writer(session, info->options->model_dir, NULL, &info->writer, err);
+    if (!code && !info->hparams_written && !(code = write_hparams(info, err)))
+        info->hparams_written = true;
+    if (!code && !info->command_written &&
+        !(code = hs_summary_writer_text(info->writer, "command", format_text(info, step), step, err)))
+        info->command_written = true;
+    return code;
 }
 
-/* TensorBoard keeps the first end that it finds: what only stops on its way has none. */
-static void close_note(void *self, const hs_outcome *outcome)
+/* Writes the result, except after an interruption: TensorBoard shows the first result that it finds, and the training
+ * continues later. */
+static void close_info(void *self, const hs_outcome *outcome)
 {
-    struct note *note = self;
+    struct run_info *info = self;
     bool failed = outcome->reason == HS_REASON_FAILED;
-    hs_summary *summary = note->writer && (failed || !outcome->interrupted) ? hs_summary_new(NULL) : NULL;
+    hs_summary *summary = info->writer && (failed || !outcome->interrupted) ? hs_summary_new(NULL) : NULL;
     if (summary && hs_hparams_end(summary, failed ? HS_HPARAMS_FAILURE : HS_HPARAMS_SUCCESS, 0, NULL) == HS_OK)
-        hs_summary_writer_summary(note->writer, hs_summary_serialized(summary), 0, NULL);
+        hs_summary_writer_summary(info->writer, hs_summary_serialized(summary), 0, NULL);
     hs_summary_free(summary);
-    note->writer = NULL;
+    info->writer = NULL;
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
-    const struct note *note = self;
-    const unsigned char told = note->told;
-    return hs_state_writer_write(out, &told, sizeof told, err);
+    const struct run_info *info = self;
+    const unsigned char written = info->hparams_written;
+    return hs_state_writer_write(out, &written, sizeof written, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
-    struct note *note = self;
-    unsigned char told;
-    hs_code code = hs_state_reader_read(in, &told, sizeof told, err);
+    struct run_info *info = self;
+    unsigned char written;
+    hs_code code = hs_state_reader_read(in, &written, sizeof written, err);
     if (!code)
-        note->told = told;
+        info->hparams_written = written;
     return code;
 }
 
-hs_hook note_hook(struct note *note)
+hs_hook run_info_hook(struct run_info *info)
 {
     static const hs_hook_ops ops =
-        HS_INIT(hs_hook_ops, .name = "note", .begin = begin, .after_create_session = after_create_session,
-                .close = close_note, .save_state = save_state, .load_state = load_state);
-    return (hs_hook){.ops = &ops, .self = note};
+        HS_INIT(hs_hook_ops, .name = "run_info", .begin = begin, .after_create_session = after_create_session,
+                .close = close_info, .save_state = save_state, .load_state = load_state);
+    return (hs_hook){.ops = &ops, .self = info};
 }
