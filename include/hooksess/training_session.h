@@ -25,7 +25,7 @@ HS_BEGIN_DECLS
 /* The session has these hooks, in this order:
  *
  *   hook                 if
- *   run_status           there is a checkpoint_dir, and is_worker is false
+ *   run_status           there is a checkpoint_dir, and no_run_status is false
  *   chief_only_hooks     is_worker is false
  *   hooks                always. A worker has only these
  *   step_counter         there is a summary_dir; off with log_step_count_steps HS_NEVER
@@ -46,18 +46,19 @@ HS_BEGIN_DECLS
  * Fields without a comment are as in hs_session_options. */
 typedef struct hs_training_options {
     size_t size;
-    const char *checkpoint_dir;    /* restore from it and save to it. NULL and "": do neither */
-    const char *summary_dir;       /* event files. NULL: checkpoint_dir */
-    double save_checkpoint_secs;   /* seconds between checkpoints. If this and the next two are 0: 600 */
-    int64_t save_checkpoint_steps; /* steps between checkpoints */
-    /* In place of _secs and _steps. It saves at the opening only if its `first` is set */
-    const hs_trigger *save_checkpoint_trigger;
+    const char *checkpoint_dir;                /* restore from it and save to it. NULL and "": do neither */
+    const char *summary_dir;                   /* event files. NULL: checkpoint_dir */
+    double save_checkpoint_secs;               /* seconds between checkpoints. If this and the next two are 0: 600 */
+    int64_t save_checkpoint_steps;             /* steps between checkpoints */
+    const hs_trigger *save_checkpoint_trigger; /* in place of _secs and _steps */
     /* Newest checkpoints to keep; older ones are deleted. 0: as the scaffold's saver says, by default 5. HS_NEVER: all.
-     * This field, the next two and listeners are HS_INVALID_ARGUMENT if no checkpoints are saved */
+     * This field, the next three and listeners are HS_INVALID_ARGUMENT if no checkpoints are saved */
     int64_t max_to_keep;
+    /* Save no checkpoint at the opening. Not with save_checkpoint_trigger, whose `first` decides */
+    bool no_initial_checkpoint;
     bool background; /* save from a copy, in a thread (hs_save_options) */
     bool overlap;    /* with background: copy during the next runs. Only if nothing but ops changes variables */
-    unsigned char reserved_checkpoint[6];
+    unsigned char reserved_checkpoint[5];
     double save_summaries_secs; /* seconds between summaries */
     /* Steps between summaries, from the first run on: 1, 101, 201. For 100, 200, 300 use the trigger. If this, _secs and
      * _trigger are 0: 100 */
@@ -72,8 +73,9 @@ typedef struct hs_training_options {
     bool worker_saves_summaries; /* with is_worker: step_counter, summary_saver and hs_scalars, too */
     /* With is_worker: checkpoint_saver, too. It saves to checkpoint_dir/tmp_worker_INDEX */
     bool worker_saves_checkpoints;
-    bool no_graph_def; /* do not write graph.pbtxt and .meta files */
-    unsigned char reserved[3];
+    bool no_graph_def;  /* do not write graph.pbtxt and .meta files */
+    bool no_run_status; /* do not write status.json and outcome.json */
+    unsigned char reserved[2];
     int64_t worker_index; /* the INDEX in tmp_worker_INDEX */
     double signal_grace_secs;
     const hs_restore_options *restore_options;

@@ -78,7 +78,8 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
 {
     const bool chief = !options->is_worker;
     size_t n = 0;
-    if (chief && options->checkpoint_dir && *options->checkpoint_dir) /* the first in the list is closed last */
+    if (chief && !options->no_run_status && options->checkpoint_dir &&
+        *options->checkpoint_dir) /* the first in the list is closed last */
         hooks[n++] = hs_run_status(.status_dir = options->checkpoint_dir);
     if (chief)
         n += add_all(hooks + n, options->chief_only_hooks);
@@ -106,7 +107,8 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
             hooks[i].flags |= HS_HOOK_CHIEF_ONLY;
 
     const schedule save = checkpoint_schedule(options);
-    const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps, .first = true);
+    const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps,
+                                         .first = !options->no_initial_checkpoint);
     if ((chief || options->worker_saves_checkpoints) && *directory && !save.off)
         hooks[n] =
             hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
@@ -142,11 +144,12 @@ static hs_code check_options(const hs_training_options *options, hs_error *err)
 {
     const char *directory = summary_dir_of(options);
     const bool saves = options->checkpoint_dir && *options->checkpoint_dir && !checkpoint_schedule(options).off;
-    const char *for_saves = options->listeners     ? "listeners"
-                            : options->max_to_keep ? "max_to_keep"
-                            : options->background  ? "background"
-                            : options->overlap     ? "overlap"
-                                                   : NULL;
+    const char *for_saves = options->listeners               ? "listeners"
+                            : options->max_to_keep           ? "max_to_keep"
+                            : options->no_initial_checkpoint ? "no_initial_checkpoint"
+                            : options->background            ? "background"
+                            : options->overlap               ? "overlap"
+                                                             : NULL;
     if (for_saves && !saves) /* workers may have the chief's options */
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options.%s is set, but no checkpoints are saved; set checkpoint_dir, and leave "
@@ -156,6 +159,10 @@ static hs_code check_options(const hs_training_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
                             (long long)options->max_to_keep);
+    if (options->no_initial_checkpoint && options->save_checkpoint_trigger)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_training_options: each of no_initial_checkpoint and save_checkpoint_trigger is given; give "
+                            "at most one of the two: a trigger saves initially only if its `first` is set");
     if (has_scalars(options) && (!directory || !*directory || summary_schedule(options).off))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options: scalars are named, but %s; %s",
                             summary_schedule(options).off ? "save_summaries_* is HS_NEVER"

@@ -61,12 +61,12 @@ static void ms_015_either_of_a_pair_may_be_never(void **state)
 {
     stage *s = *state;
     training t;
-    begin_training(
-        &t, s,
-        SAVING(.save_checkpoint_steps = HS_NEVER, .save_summaries_secs = HS_NEVER, .log_step_count_steps = HS_NEVER));
+    begin_training(&t, s,
+                   SAVING(.save_checkpoint_steps = HS_NEVER, .save_summaries_secs = HS_NEVER,
+                          .log_step_count_steps = HS_NEVER, .no_run_status = true));
     stage_run(s, "train", 1, 0);
     end_training(&t);
-    assert_int_equal(test_count_files(s->directory, ""), 2 + test_count_files(s->directory, ".json"));
+    assert_int_equal(test_count_files(s->directory, ""), 2);
     begin_training(&t, s,
                    SAVING(.save_checkpoint_secs = HS_NEVER, .save_checkpoint_steps = 1, .save_summaries_steps = HS_NEVER,
                           .log_step_count_steps = HS_NEVER));
@@ -122,11 +122,11 @@ static void max_to_keep_also_limits_the_scaffolds_saver(void **state)
     }
 }
 
-static void step_0_is_not_saved_with_a_trigger_without_first(void **state)
+static void step_0_is_not_saved_with_no_initial_checkpoint(void **state)
 {
     stage *s = *state;
     training t;
-    begin_training(&t, s, SAVING(.save_checkpoint_trigger = HS_TRIGGER(.every_n_steps = 2)));
+    begin_training(&t, s, SAVING(.save_checkpoint_steps = 2, .no_initial_checkpoint = true));
     assert_int_equal(latest_step(s->directory), -1);
     stage_run(s, "train", 1, 0);
     assert_int_equal(latest_step(s->directory), -1);
@@ -208,6 +208,7 @@ static void options_for_saving_need_a_directory(void **state)
         const char *name;
     } rows[] = {
         {HS_INIT(hs_training_options, .max_to_keep = 3), "max_to_keep"},
+        {HS_INIT(hs_training_options, .no_initial_checkpoint = true), "no_initial_checkpoint"},
         {HS_INIT(hs_training_options, .background = true), "background"},
         {HS_INIT(hs_training_options, .overlap = true), "overlap"},
     };
@@ -221,6 +222,8 @@ static void options_for_saving_need_a_directory(void **state)
         refuses(s, options, says);
     }
     refuses(s, SAVING(.max_to_keep = -2), "hs_training_options.max_to_keep is -2");
+    refuses(s, SAVING(.no_initial_checkpoint = true, .save_checkpoint_trigger = HS_TRIGGER(.every_n_steps = 1)),
+            "each of no_initial_checkpoint and save_checkpoint_trigger");
 }
 
 /* All processes of a cluster can have the same options. */
@@ -390,7 +393,7 @@ int main(void)
         with_stage(ms_017_no_graph_files),
         with_stage(max_to_keep_is_how_many_checkpoints_are_kept),
         with_stage(max_to_keep_also_limits_the_scaffolds_saver),
-        with_stage(step_0_is_not_saved_with_a_trigger_without_first),
+        with_stage(step_0_is_not_saved_with_no_initial_checkpoint),
         with_stage(saves_may_be_made_in_the_background),
         with_stage(copies_may_overlap_the_next_runs),
         with_stage(options_for_saving_need_a_directory),

@@ -429,6 +429,13 @@ static void a_training_session_has_it(void **state)
     assert_int_equal(number(s, "outcome.json", "last_saved_step"), 3);
 }
 
+static void a_training_session_may_do_without(void **state)
+{
+    stage *s = *state;
+    train(s, (hs_training_options)HS_INIT(hs_training_options, .no_run_status = true));
+    assert_int_equal(test_count_files(s->directory, ".json"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +461,7 @@ int main(void)
         with_stage(each_allocation),
         with_stage(each_file_call),
         with_stage(a_training_session_has_it),
+        with_stage(a_training_session_may_do_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,8 +131,8 @@ static void open_session(hooked_rank *rank, hs_graph *graph, hs_error *err)
         hs_graph_backend(graph),
         HS_TRAINING_OPTIONS(.checkpoint_dir = h->no_checkpoints ? NULL : h->directory,
                             .save_checkpoint_steps = HOOKED_SAVE_STEPS, .log_step_count_steps = HS_NEVER,
-                            .save_summaries_steps = HS_NEVER, .no_graph_def = true, .group = rank->group, .hooks = hooks,
-                            .chief_only_hooks = chief),
+                            .save_summaries_steps = HS_NEVER, .no_graph_def = true, .no_run_status = true,
+                            .group = rank->group, .hooks = hooks, .chief_only_hooks = chief),
         err);
 }
 

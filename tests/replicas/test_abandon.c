@@ -48,12 +48,14 @@ typedef struct {
     float weight;
 } fixture;
 
-static hs_session *open_session(fixture *f)
+static hs_session *open_session(fixture *f, bool no_run_status)
 {
     hs_error err;
-    hs_session *session = hs_training_session_open(
-        hs_graph_backend(f->graph),
-        HS_TRAINING_OPTIONS(.checkpoint_dir = f->directory, .save_checkpoint_steps = 2, .group = &f->group), &err);
+    hs_session *session =
+        hs_training_session_open(hs_graph_backend(f->graph),
+                                 HS_TRAINING_OPTIONS(.checkpoint_dir = f->directory, .save_checkpoint_steps = 2,
+                                                     .group = &f->group, .no_run_status = no_run_status),
+                                 &err);
     if (!session)
         fail_msg("%s", err.message);
     return session;
@@ -90,7 +92,7 @@ static char *read_outcome(const fixture *f)
 static void the_outcome_is_written_while_the_thread_is_in_a_step(void **state)
 {
     fixture *f = *state;
-    hs_session *session = open_session(f);
+    hs_session *session = open_session(f, false);
     for (int i = 0; i < 3; i++) {
         assert_true(hs_step_begin(session));
         hs_step_end(session);
@@ -116,10 +118,7 @@ static void the_outcome_is_written_while_the_thread_is_in_a_step(void **state)
 static void without_run_status_no_file_is_written(void **state)
 {
     fixture *f = *state;
-    hs_error err;
-    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = f->directory, .group = &f->group);
-    hs_session *session = hs_session_open(hs_graph_backend(f->graph), &options, &err);
-    assert_non_null(session);
+    hs_session *session = open_session(f, true);
     abandon(&f->engine);
     assert_false(test_exists(f->directory, "outcome.json"));
     hs_session_close(session, NULL);

@@ -5,7 +5,7 @@
 #include <hooksess/hook.h>
 
 /* Writes status.json and outcome.json: for schedulers, scripts and people, the state of a training and its end. A training
- * session with a checkpoint_dir has this hook already. Beyond TensorFlow.
+ * session with a checkpoint_dir has this hook already (hs_training_options.no_run_status). Beyond TensorFlow.
  *
  *     hs_hook hook = hs_run_status(.status_dir = "run");
  *
