@@ -6,6 +6,7 @@
 
 #include "backends/raw_session.h"
 #include "base/forks.h"
+#include "checkpoint/restore.h"
 #include "session/agreement.h"
 #include "session/merge_fetches.h"
 #include "session/services.h"
@@ -109,7 +110,7 @@ typedef enum hs__life {
     HS__READY = 0,
     HS__IN_STEP_FUNCTION, /* of hs_session_run_step; a loss is recovered after the whole function */
     HS__IN_OWN_STEP,      /* between hs_step_begin and hs_step_end */
-    HS__CREATING,         /* recovered, or opened by a session manager: it can neither run nor be closed */
+    HS__CREATING,         /* created again after a loss: it can neither run nor be closed */
     HS__CLOSING,
 } hs__life;
 
@@ -135,7 +136,7 @@ typedef struct hs__creation {
     hs_restore_options restore_options;
     bool is_worker, no_queue_runners;
     double max_wait_secs, recovery_wait_secs; /* INFINITY: forever */
-    double stop_grace_secs;                   /* as in hs_join_options */
+    double stop_grace_secs;                   /* of hs_join_options. 0: its default */
 } hs__creation;
 
 /* A value that a hook or the program has published about the model. */
@@ -244,23 +245,19 @@ struct hs_session {
     hs__metrics metrics;
 
     hs__requests requests;
-    hs__run_plan **plans; /* by level */
-    size_t n_plans, plans_capacity;
+    hs__run_plan plans[2]; /* by level */
     uint64_t runs;
     hs_run_context context;
     hs_run_values values;        /* the caller's */
-    hs_run_values raw_values[2]; /* of raw runs: by the caller; in a callback */
+    hs_run_values raw_values[2]; /* of raw runs, by level */
     hs__callback_timing timing;
-    bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
-    size_t level;    /* of the next run. 0; 1: callbacks are running */
+    bool observed; /* this run's callbacks are timed, watched, or may end a failure */
+    size_t level;  /* of the next run. 0: the caller's; 1: a raw run inside of a hooked run, by a callback or an own step */
     bool in_backend; /* the backend is running: no call is allowed */
     hs__life life;
-    unsigned generation; /* of the process that opened it */
-    bool in_call;        /* hooked_run.c: a call that calls callbacks */
-    struct {
-        bool used; /* hs_step_begin has returned true at least once */
-        hs__run_plan *plan;
-    } own_step; /* hooked_run.c */
+    unsigned generation;  /* of the process that opened it */
+    bool in_call;         /* hooked_run.c: a call that calls callbacks */
+    bool makes_own_steps; /* hooked_run.c: hs_step_begin has returned true at least once */
 
     atomic_uint stops;         /* hs__stop bits; set and read by any thread and signal handler */
     atomic_uint save_requests; /* to save; from any thread or signal handler */
@@ -416,8 +413,8 @@ static inline bool hs__hooks_are_failing(const struct hs_session *session)
 }
 void hs__count_failures(const struct hs_session *session, hs_outcome *outcome);
 /* A callback of a best-effort hook failed: mutes the hook until its backoff ends, or disables it after max_failures. Logs
- * and clears the error. Returns HS_OK. */
-hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err);
+ * and clears the error. */
+void hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err);
 /* Hooks whose backoff has ended are called again. */
 void hs__unmute_due(struct hs_session *session);
 static inline void hs__unmute(struct hs_session *session)
@@ -479,6 +476,24 @@ void hs__stop_threads(struct hs_session *session);
 /* Frees the coordinators of earlier attempts. */
 void hs__attempts_free(struct hs_session *session);
 
+/* startup.c */
+
+/* Restores the checkpoint checkpoint_prefix, or the newest valid one in checkpoint_dir. *path: its path, for hs__free.
+ * NULL: no checkpoint was restored. `policy` is for checkpoint_dir. `others` is NULL without a group. */
+hs_code hs__startup_restore(struct hs_session *session, hs_restore_policy policy, const hs__acceptance *others, char **path,
+                            hs_error *err);
+/* Restores the checkpoint `path` instead. *damaged as of hs__restore. */
+hs_code hs__startup_restore_path(struct hs_session *session, const char *path, const hs__acceptance *others, bool *damaged,
+                                 hs_error *err);
+/* Runs the init op, then the init function. */
+hs_code hs__startup_initialize(struct hs_session *session, hs_error *err);
+/* Runs the ready check for the local init op, the local init op, and the ready check. HS_FAILED_PRECONDITION: a check found
+ * variables that are not initialized. */
+hs_code hs__startup_finish(struct hs_session *session, hs_error *err);
+/* For workers: reopens the session until another process has initialized all variables, for at most max_wait_secs
+ * (HS_DEADLINE_EXCEEDED). HS_CANCELLED: a stop was requested. */
+hs_code hs__startup_wait(struct hs_session *session, hs_error *err);
+
 /* recovery.c */
 
 void hs__recovery_init(struct hs_session *session);
@@ -524,8 +539,7 @@ static inline bool hs__is_clean(hs_code code)
 
 /* Prefixes the error of a callback with the hook, the callback and the step, and records the hook as the one that failed.
  */
-hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code,
-                        hs_error *err);
+void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err);
 
 /* Flushes the writers and calls the `boundary` callback of every hook. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
@@ -573,15 +587,19 @@ void hs__session_free(struct hs_session *session);
 
 /* run_stack.c */
 
-/* Creates the plans up to `level`, and copies values of lower levels that a run at this level could overwrite. */
-hs_code hs__reserve_level(struct hs_session *session, size_t level, hs_error *err);
-/* The plan of a level, empty. */
-static inline hs_code hs__begin_plan(struct hs_session *session, size_t level, hs__run_plan **out, hs_error *err)
+/* For a session with its hooks and its group. */
+void hs__plans_init(struct hs_session *session);
+/* Begins a run at the session's level: its plan, empty. A run at level 1 first copies values of the run at level 0 that it
+ * could overwrite. */
+static inline hs_code hs__begin_plan(struct hs_session *session, hs__run_plan **out, hs_error *err)
 {
-    hs_code code = level || !session->n_plans ? hs__reserve_level(session, level, err) : HS_OK;
-    if (code)
-        return code;
-    *out = session->plans[level];
+    const size_t level = session->level;
+    if (level && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES)) {
+        hs_code code = hs__run_plan_preserve(&session->plans[0], err);
+        if (code)
+            return code;
+    }
+    *out = &session->plans[level];
     hs__run_plan_begin(*out, ++session->runs);
     session->requests.clock += level == 0;
     return HS_OK;

@@ -82,9 +82,11 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
         hs_code code = hook->cold->ops.end && hook->kinds ? hook->cold->ops.end(hook->self, &session->raw, &error) : HS_OK;
         if (!code || code == HS_STOP) /* the session is already stopping */
             continue;
-        code = hs__hook_failed(session, hook, "end", code, &error);
-        if (hook->cold->best_effort && !hs__mute(session, hook, "end", &error))
+        hs__hook_failed(session, hook, "end", code, &error);
+        if (hook->cold->best_effort) {
+            hs__mute(session, hook, "end", &error);
             continue;
+        }
         if (hs__is_replica(session)) /* other ranks may wait in an agreement of the same hook */
             hs__agree_on_part(session, 0, code, &error);
         if (first->code)
@@ -216,15 +218,6 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     return outcome;
 }
 
-static void free_plans(hs_session *session)
-{
-    for (size_t i = 0; i < session->n_plans; i++) {
-        hs__run_plan_free(session->plans[i]);
-        hs__free(&session->env, session->plans[i]);
-    }
-    hs__free(&session->env, session->plans);
-}
-
 void hs__session_free(hs_session *session)
 {
     hs_env env = session->env;
@@ -235,7 +228,8 @@ void hs__session_free(hs_session *session)
     hs__metrics_free(session);
     hs__requests_free(&session->requests);
     hs__free(&session->env, session->common_fetches.items);
-    free_plans(session);
+    hs__run_plan_free(&session->plans[0]);
+    hs__run_plan_free(&session->plans[1]);
     hs_coordinator_free(session->coordinator);
     hs__attempts_free(session);
     hs__recovery_free(session);
