@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs with hooks: hs_session_run, hs_session_run_args and hs_session_run_step, and steps that the caller computes between
- * hs_step_begin and hs_step_end. */
+/* Runs with hooks. A run is begin_hooked, run_and_call_after and end_hooked. hs_session_run_args makes all three.
+ * hs_step_begin makes the first, and hs_step_end the others, so that the caller computes the step between them. Both
+ * recover a lost session (recover_after), record the result, and reach the boundaries of a stop (hs__check_stop). */
 #include "session/session.h"
 
 #include "base/cold.h"
@@ -385,7 +386,7 @@ static hs_code recover_after(hs_session *session, hs_code code, bool caller_repe
     bool done_before = session->already_done;
     session->already_done = false;
     error->code = code;
-    code = hs__recover(session, error, error);
+    code = hs__recover(session, error);
     bool done = session->already_done;
     session->already_done = done_before;
     if (!code && done) /* the interrupted call had completed the training */

@@ -37,8 +37,8 @@ static hs_code run_raw(struct hs_session *session, const hs_run_args *given, con
     if (code || (code = hs__begin_plan(session, &plan, err)) ||
         (code = hs__add_request(session, plan, HS__RAW, args, "a raw run", &result->request, err)))
         return code;
-    const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
-    if (hs__is_replica(session) && (code = hs__check_collective_ops(session, hook, result->request, true, err)))
+    if (hs__is_replica(session) &&
+        (code = hs__check_collective_ops(session, hs__current_hook(session), result->request, true, err)))
         return code;
     session->in_backend = true;
     code = hs__run_plan_run(plan, &session->raw.ops, session->raw.handle, err);

@@ -23,10 +23,11 @@
  *   recovery.c                        retries and backoff after a loss; the initial state
  *   hooked_run.c                      runs with hooks, steps that the caller computes
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
- *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, run_args.c, outcome.c
+ *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, outcome.c: without a session
  *   stop.c                            why a session stops; what happens where a stop takes effect
- *   agreement.c                       decisions of the ranks of a group; signature.c: they compare what they train
- *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
+ *   agreement.c                       decisions of the ranks of a group; signature.c, collective_ops.c: what they must have
+ *                                     in common when they open, and in each run
+ *   signals.c, failures.c, hook_cost.c, metrics.c   one part of hs_session each
  *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
  *   session_states.c                  what is saved in addition to variables
  *   startup.c, scaffold.c             first values of variables
@@ -147,7 +148,7 @@ typedef struct hs__metric {
     int64_t restores; /* hs_raw_session.restores at that time; older values are invalid */
 } hs__metric;
 
-/* Each of the following parts of hs_session is used by one file only, and by that file's inline functions below. */
+/* Each of the following parts of hs_session is changed by one file only, and by that file's inline functions below. */
 
 /* session_create.c. Attempts to create the session. */
 typedef struct hs__attempts {
@@ -177,7 +178,7 @@ typedef struct hs__signals {
     int64_t deadline_ns;          /* when the process may be killed, by env; 0: not computed since the stop request */
 } hs__signals;
 
-/* phase.c. What other threads see of the session's progress. */
+/* session.c. What other threads see of the session's progress. */
 typedef struct hs__progress {
     atomic_bool watched;            /* a thread has read the rest */
     atomic_uint phase;              /* an hs_phase */
@@ -290,8 +291,6 @@ static inline struct hs_session *hs__session_of(const hs_raw_session *raw)
     return raw->owner;
 }
 
-enum { HS__SIGNAL_GRACE_SECS = 30 };
-
 /* hook_list.c */
 
 /* The length of a list; 0 if it is NULL. */
@@ -311,6 +310,8 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
 void hs__signals_end(struct hs_session *session);
 /* The first signal that requested a stop; 0: no signal did. */
 int hs__signals_first(const struct hs_session *session);
+/* In a group: the signal that another rank got. */
+void hs__signals_adopt(struct hs_session *session, int signal);
 
 /* hooked_run.c. Calls into the session that call callbacks.
  *
@@ -340,6 +341,18 @@ static inline void hs__call_cleanup(struct hs_session **call)
     if (*call)
         hs__call_abandoned(*call);
 }
+
+/* Prefixes the error of a callback with the hook, the callback and the step, and records the hook as the one that failed.
+ */
+void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err);
+
+/* Flushes the writers and calls the `boundary` callback of every hook. */
+hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
+
+/* The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
+void hs__discard_own_step(struct hs_session *session);
+/* Before the close: fails the session if the program has changed the global step since its last own step. */
+void hs__check_own_step(struct hs_session *session);
 
 /* stop.c. Why the session stops. */
 
@@ -428,10 +441,7 @@ void hs__log_failures(const struct hs_session *session);
 /* For the writer cache: reports an error after which the writer continues. */
 void hs__report_writer_failure(void *session, const hs_error *error);
 
-/* run_stack.c. After a recovery: the threads are new ones. */
-void hs__forget_thread_failure(struct hs_session *session);
-
-/* phase.c */
+/* session.c */
 
 void hs__progress_init(struct hs_session *session);
 /* False until another thread reads the phase for the first time: until then steps do not record their progress. */
@@ -456,6 +466,11 @@ static inline hs_phase hs__enter(struct hs_session *session, hs_phase phase)
 static inline void hs__set_current_hook(struct hs_session *session, const hs__hook *hook)
 {
     atomic_store_explicit(&session->progress.hook, hook, memory_order_relaxed);
+}
+/* The hook whose callback runs; NULL: none. */
+static inline const hs__hook *hs__current_hook(const struct hs_session *session)
+{
+    return atomic_load_explicit(&((struct hs_session *)session)->progress.hook, memory_order_relaxed);
 }
 
 /* session_create.c */
@@ -516,14 +531,10 @@ static inline bool hs__caller_repeats(const struct hs_session *session)
 {
     return session->recovery.options.return_aborted;
 }
-/* True if a stop request ended the backoff before an attempt to recover. */
-bool hs__recovery_was_cut_short(const struct hs_session *session);
-/* The state after the opening; NULL: it was not copied, or is not needed any more. */
-const hs_state_copy *hs__initial_state(const struct hs_session *session);
 /* True if a thread has reported that the session is lost, and no stop was requested. */
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
-/* Creates the session again, which was lost because of `why`. */
-hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err);
+/* Creates the session again, which was lost because of *err. *err receives the error of the recovery. */
+hs_code hs__recover(struct hs_session *session, hs_error *err);
 /* True if the options leave some variables unrestored. */
 bool hs__restores_partly(const hs_restore_options *options);
 /* A checkpoint was saved: frees the copy of the initial state, if a recovery will find the checkpoint. */
@@ -534,15 +545,6 @@ static inline bool hs__is_clean(hs_code code)
 {
     return code == HS_OK || code == HS_OUT_OF_RANGE || code == HS_STOP;
 }
-
-/* hooked_run.c */
-
-/* Prefixes the error of a callback with the hook, the callback and the step, and records the hook as the one that failed.
- */
-void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err);
-
-/* Flushes the writers and calls the `boundary` callback of every hook. */
-hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
 /* hook_cost.c */
 
@@ -570,11 +572,6 @@ hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
 /* metrics.c */
 void hs__metrics_free(struct hs_session *session);
 
-/* hooked_run.c. The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
-void hs__discard_own_step(struct hs_session *session);
-/* Before the close: fails the session if the program has changed the global step since its last own step. */
-void hs__check_own_step(struct hs_session *session);
-
 /* session_close.c */
 
 /* Closes everything that was opened, after the hooks' `end`, and frees the session. `error` holds the first error, or
@@ -589,6 +586,8 @@ void hs__session_free(struct hs_session *session);
 
 /* For a session with its hooks and its group. */
 void hs__plans_init(struct hs_session *session);
+/* After a recovery: the threads are new ones. */
+void hs__forget_thread_failure(struct hs_session *session);
 /* Begins a run at the session's level: its plan, empty. A run at level 1 first copies values of the run at level 0 that it
  * could overwrite. */
 static inline hs_code hs__begin_plan(struct hs_session *session, hs__run_plan **out, hs_error *err)
@@ -667,9 +666,6 @@ static inline void hs__restart_agreements(struct hs_session *session)
 
 /* signature.c. Compares the hooks, the saved variables and the options of all ranks. */
 hs_code hs__compare_ranks(struct hs_session *session, hs_error *err);
-
-/* signals.c. The signal that another rank got. */
-void hs__signals_adopt(struct hs_session *session, int signal);
 
 /* `*out` is `given`, or `copy` of this library's size if `given` was compiled against other headers. */
 static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)

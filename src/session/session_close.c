@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closing a session in any state: callbacks, threads, the backend, the outcome, memory. */
+/* Closing a session. hs_session_close decides how the session has ended and calls the hooks' `end`. hs__close_all then ends
+ * everything that was opened, in any state: threads, the hooks' `close`, the backend, memory. */
 #include "session/session.h"
 
 #include "checkpoint/stored_states.h"
@@ -167,12 +168,6 @@ static void log_late_loss(const hs_session *session, const hs_error *error)
     hs_log(&session->env, HS_LOG_WARNING, "session lost after training ended: %s", error->message);
 }
 
-static void get_threads_error(const hs_session *session, hs_error *error)
-{
-    if (is_late_loss(session, hs_coordinator_error(session->coordinator, error)))
-        hs__clear(error);
-}
-
 static void join_threads(hs_session *session, hs_error *first)
 {
     hs_error error;
@@ -204,9 +199,8 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     bool unsaved_by_signal = is_unsaved_by_signal(session, &outcome);
     if (unsaved_by_signal)
         outcome.reason = HS_REASON_STOPPED;
-    bool may_be_interrupted =
-        outcome.reason == HS_REASON_STOPPED ||
-        (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || hs__recovery_was_cut_short(session)));
+    bool may_be_interrupted = outcome.reason == HS_REASON_STOPPED ||
+                              (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || session->recovery.cut_short));
     may_be_interrupted &= !session->agreement.broken; /* only some of the other ranks may know of the stop */
     outcome.interrupted = unsaved_by_signal || (may_be_interrupted && is_interrupted(session));
     outcome.signal = outcome.interrupted && (unsaved_by_signal || session->end.stops & HS__STOP_OUTSIDE)
@@ -391,7 +385,8 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
             hs__log_stop_signal(session, session->end.stops);
         if (!session->stop_boundary.error.code)
             session->failed_hook[0] = '\0'; /* a later run succeeded */
-        get_threads_error(session, &threads);
+        if (is_late_loss(session, hs_coordinator_error(session->coordinator, &threads)))
+            hs__clear(&threads);
         error = threads.code ? threads : session->stop_boundary.error;
         call_end_callbacks(session, &error);
         if (threads.code)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a session that can be lost and recreated: the backend's session, its values, its threads, and what hooks do
- * in after_create_session. */
+ * in after_create_session. hs__create makes these in this order; hs__discard_raw ends them. */
 #include "session/session.h"
 
 #include "base/files.h"
@@ -53,7 +53,7 @@ static bool has_outliving_variables(const struct hs_session *session)
 static bool restores_from_copy(const struct hs_session *session)
 {
     const hs__creation *creation = &session->creation;
-    if (hs__initial_state(session) && (creation->checkpoint_prefix || hs__restores_partly(&creation->restore_options)))
+    if (session->recovery.initial && (creation->checkpoint_prefix || hs__restores_partly(&creation->restore_options)))
         return true;
     return session->raw.saved_step < 0 && creation->restore == HS_RESTORE_NEVER;
 }
@@ -62,13 +62,13 @@ static bool restores_from_copy(const struct hs_session *session)
 static hs_code reinitialize(struct hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
-    if (!hs__initial_state(session) && has_outliving_variables(session))
+    if (!session->recovery.initial && has_outliving_variables(session))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "cannot recover: no checkpoint exists, and the initial state was not copied "
                             "(hs_recovery.snapshot_limit)");
     hs_code code = hs__startup_initialize(session, err);
-    if (code || hs__initial_state(session))
-        return code ? code : hs_raw_session_restore_copy(raw, hs__initial_state(session), err);
+    if (code || session->recovery.initial)
+        return code ? code : hs_raw_session_restore_copy(raw, session->recovery.initial, err);
     hs__raw_session_reinitialized(raw);
     return HS_OK;
 }
@@ -131,7 +131,7 @@ static hs_code restore_follower(struct hs_session *session, bool *restored, hs_e
 static hs_code initialize_rank(struct hs_session *session, bool recovering, hs_error *err)
 {
     hs_code code = recovering ? reinitialize(session, err) : hs__startup_initialize(session, err);
-    bool has_copy = recovering && hs__initial_state(session); /* of the same values on all ranks that have one */
+    bool has_copy = recovering && session->recovery.initial; /* of the same values on all ranks that have one */
     if ((code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err)))
         return code;
     return session->agreement.word & HS__WORD_YES ? hs__send_variables(session, err) : HS_OK;
