@@ -252,8 +252,8 @@ struct hs_session {
     hs_run_values values;        /* the caller's */
     hs_run_values raw_values[2]; /* of raw runs, by level */
     hs__callback_timing timing;
-    bool observed; /* this run's callbacks are timed, watched, or may end a failure */
-    size_t level;  /* of the next run. 0: the caller's; 1: a raw run inside of a hooked run, by a callback or an own step */
+    bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
+    size_t level;    /* of the next run. 0: the caller's; 1: a raw run within a hooked run, an own step or a boundary */
     bool in_backend; /* the backend is running: no call is allowed */
     hs__life life;
     unsigned generation;  /* of the process that opened it */
@@ -569,7 +569,9 @@ void hs__log_costs(const struct hs_session *session);
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Adds the backend's states and the hooks' states to the raw session. */
 hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
+
 /* metrics.c */
+
 void hs__metrics_free(struct hs_session *session);
 
 /* session_close.c */
