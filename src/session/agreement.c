@@ -197,8 +197,8 @@ void hs__refuse_abandon(struct hs_session *session)
 
 /* The group is unusable, because a rank has died or the engine has failed. This session has failed, and saves nothing:
  * other ranks may be one step behind. `code` and `err` are the result of this rank so far: if no rank has died, its failure
- * is the cause, because the other ranks wait for it elsewhere. All ranks can be started again, so that it has the code of
- * the other ranks, too. */
+ * is the cause, because the other ranks wait for it elsewhere. All ranks can be started again, so that it has the same
+ * code as the other ranks. */
 HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *why, hs_code code, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles run args into requests, and finds the request of args again: hs__request_matches compares args with the request
  * that their requester used last; hs__request_search measures and hashes other args, looks for a request with their
- * contents, and compiles a new one if there is none. */
+ * contents, and otherwise compiles a new one. */
 #include "session/run_request.h"
 
 #include "base/buffer.h"

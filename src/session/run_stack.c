@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plans of the two levels of runs, with the functions that a backend calls during a run: where it waits for data, and
+/* The plans of the two levels of runs, with the functions that a backend calls during a run: while it waits for data, and
  * at the gate of a group. */
 #include "session/session.h"
 

@@ -25,11 +25,11 @@
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
  *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, outcome.c: without a session
  *   stop.c                            why a session stops; what happens where a stop takes effect
- *   agreement.c                       decisions of the ranks of a group; signature.c, collective_ops.c: what they must have
- *                                     in common when they open, and in each run
+ *   agreement.c                       decisions of the ranks of a group; signature.c compares them at the opening,
+ *                                     collective_ops.c in each run
  *   signals.c, failures.c, hook_cost.c, metrics.c   one part of hs_session each
  *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
- *   session_states.c                  what is saved in addition to variables
+ *   session_states.c                  state that is saved in addition to variables
  *   startup.c, scaffold.c             first values of variables
  *   timer.c, trace_file.c             services for hooks */
 /* clang-format on */

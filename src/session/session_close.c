@@ -37,9 +37,9 @@ static void call_last_boundaries(hs_session *session, hs_boundary which, hs_erro
     session->agreement.cause_rank = before.cause_rank;
 }
 
-/* What has failed in the boundaries, on any rank, and the step that the chief has saved. A rank whose boundary fails comes
- * here while others are still in theirs, so the agreement is repeated until all ranks are here. Boundaries of a stop are
- * also over if a rank does not come, because its step has failed: it closes its session. */
+/* The ranks agree on the failures of the boundaries and on the step that the chief has saved. A rank whose boundary fails
+ * makes this agreement while others are still in their boundaries, so it is repeated until all ranks have made it.
+ * Boundaries of a stop also end if a rank closes its session instead, because its step has failed. */
 static void agree_on_boundaries(hs_session *session, uint64_t word, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;

@@ -58,7 +58,7 @@ static bool restores_from_copy(const struct hs_session *session)
     return session->raw.saved_step < 0 && creation->restore == HS_RESTORE_NEVER;
 }
 
-/* Returns a lost session, for which there is no checkpoint, to its state at the opening. */
+/* Returns a lost session without a checkpoint to its state at the opening. */
 static hs_code reinitialize(struct hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;

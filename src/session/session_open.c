@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening a session. hs_session_open makes the session and copies its hooks; `begin` copies the options, calls the hooks'
  * `begin` and finalizes the graph; hs__create_with_retries creates what can be lost. If one of them fails, hs__close_all
- * closes what was opened. */
+ * closes the session. */
 #include "session/session.h"
 
 #include "threads/coordinator.h"
