@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Splits "op:output". */
 #include "backends/output_name.h"
 
 #include <ctype.h>

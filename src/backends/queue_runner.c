@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Queue runners: their options, copied, and their references. threads/queue_runner_threads.c has their threads. */
 #include "backends/queue_runner.h"
 
 #include "base/env.h"
@@ -6,19 +7,13 @@
 
 #include <string.h>
 
-static size_t count_codes(const hs_code *codes)
+static const hs_code *copy_codes(const hs_env *env, const hs_code *codes)
 {
     size_t n = 0;
     while (codes[n] != HS_OK)
         n++;
-    return n;
-}
-
-static const hs_code *copy_codes(const hs_env *env, const hs_code *codes)
-{
-    size_t bytes = (count_codes(codes) + 1) * sizeof *codes;
-    hs_code *copy = hs__alloc(env, 1, bytes);
-    return copy ? memcpy(copy, codes, bytes) : NULL;
+    hs_code *copy = hs__alloc(env, n + 1, sizeof *copy);
+    return copy ? memcpy(copy, codes, (n + 1) * sizeof *copy) : NULL;
 }
 
 static char *op_name(const hs_env *env, const char *given, const char *queue, const char *left_out)

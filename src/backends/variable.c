@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Variables in the program's memory: hs__variable_check validates a definition, hs__variable_place finds or allocates the
+ * memory, hs__variable_reset and hs__variable_write set the values. */
 #include "backends/variable.h"
 
 #include "base/tensor.h"
@@ -64,37 +66,31 @@ uint64_t hs__variable_flags(const hs_variable_def *def)
     return flags;
 }
 
-/* Allocates memory that the program frees with free(). Its alignment suits vector instructions. */
-static void *allocate_host(size_t bytes)
+/* Sets *data to the address in the program's pointer. If it is NULL and `allocate` is set, allocates the memory and sets
+ * the pointer. */
+static hs_code follow_pointer(const hs_variable_def *def, size_t bytes, bool allocate, void **data, hs_error *err)
 {
-    enum { ALIGNMENT = 64 };
-    void *memory = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-    return memory ? memset(memory, 0, bytes) : NULL;
-}
-
-static hs_code allocate_at(const hs_variable_def *def, size_t bytes, void **data, hs_error *err)
-{
+    enum { ALIGNMENT = 64 }; /* suits vector instructions */
     const hs_memory *memory = def->memory;
+    memcpy(data, def->data_at, sizeof *data); /* the pointer's type is unknown */
+    if (*data || !allocate)
+        return HS_OK;
     if (memory && !memory->allocate)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "its pointer is NULL, and its hs_memory has no function allocate; allocate the memory before "
                             "you restore");
-    if (memory)
-        return hs__normalize_error(memory->allocate(memory->user, bytes, data, err), "hs_memory.allocate", err);
-    *data = allocate_host(bytes);
-    return *data ? HS_OK : hs__no_memory(err, bytes, "it");
-}
-
-/* Reads the program's pointer with memcpy, as its type is unknown. */
-static hs_code follow_pointer(const hs_variable_def *def, size_t bytes, bool allocate, void **data, hs_error *err)
-{
-    memcpy(data, def->data_at, sizeof *data);
-    if (*data || !allocate)
-        return HS_OK;
-    hs_code code = allocate_at(def, bytes, data, err);
-    if (!code)
-        memcpy(def->data_at, data, sizeof *data);
-    return code;
+    if (memory) {
+        hs_code code = hs__normalize_error(memory->allocate(memory->user, bytes, data, err), "hs_memory.allocate", err);
+        if (code)
+            return code;
+    } else {
+        *data = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT); /* the program calls free() */
+        if (!*data)
+            return hs__no_memory(err, bytes, "it");
+        memset(*data, 0, bytes);
+    }
+    memcpy(def->data_at, data, sizeof *data);
+    return HS_OK;
 }
 
 hs_code hs__variable_place(const hs_variable_def *def, bool allocate, hs_tensor *value, hs_error *err)
@@ -152,19 +148,6 @@ hs_code hs__variable_reset(const hs_variable_def *def, const hs_tensor *to, hs_e
     return code;
 }
 
-static hs_code set(const hs_variable_def *def, const hs_tensor *to, const hs_tensor *value, hs_error *err)
-{
-    if (to->memory) {
-        hs_code code = copy_to_device(to, value->data, err);
-        if (code)
-            hs_error_prefix(err, "cannot write variable '%s'", def->name);
-        return code;
-    }
-    if (to->bytes && to->data != value->data)
-        memmove(to->data, value->data, to->bytes);
-    return HS_OK;
-}
-
 hs_code hs__variable_write(const hs_variable_def *def, hs_tensor *to, const hs_tensor *value, hs_error *err)
 {
     bool had_none = !value->data && to->bytes; /* no memory when it was saved */
@@ -173,5 +156,12 @@ hs_code hs__variable_write(const hs_variable_def *def, hs_tensor *to, const hs_t
         return code;
     if (had_none)
         return to->data ? hs__variable_reset(def, to, err) : HS_OK;
-    return set(def, to, value, err);
+    if (!to->memory) {
+        if (to->bytes && to->data != value->data)
+            memmove(to->data, value->data, to->bytes);
+        return HS_OK;
+    }
+    if ((code = copy_to_device(to, value->data, err)))
+        hs_error_prefix(err, "cannot write variable '%s'", def->name);
+    return code;
 }

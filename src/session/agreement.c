@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agreements of the ranks of a group (agreement.h). */
+/* Agreements of the ranks of a group (agreement.h): hs__agree makes one; the functions after it are the occasions for which
+ * the session makes them; the last part sends the checkpoint's path, or the initial values, from rank 0 to the others. */
 #include "session/session.h"
 
 #include "base/cold.h"
@@ -196,8 +197,8 @@ void hs__refuse_abandon(struct hs_session *session)
 
 /* The group is unusable, because a rank has died or the engine has failed. This session has failed, and saves nothing:
  * other ranks may be one step behind. `code` and `err` are the result of this rank so far: if no rank has died, its failure
- * is the cause, because the other ranks wait for it elsewhere. All ranks can be started again, so that it has the code of
- * the other ranks, too. */
+ * is the cause, because the other ranks wait for it elsewhere. All ranks can be started again, so that it has the same
+ * code as the other ranks. */
 HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *why, hs_code code, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
@@ -481,7 +482,7 @@ bool hs_run_context_agree(hs_run_context *run, bool mine)
         return mine;
     struct hs_session *session = run->session;
     const hs__agreement *agreement = &session->agreement;
-    const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
+    const hs__hook *hook = hs__current_hook(session);
     if (!run->boundary || !hook || hook->cold->trigger == HS__NO_TRIGGER)
         return mine;
     const uint64_t bit = (uint64_t)1 << (hook->cold->trigger + HS__WORD_TRIGGER_SHIFT);
@@ -496,7 +497,7 @@ bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
     struct hs_session *session = raw ? hs__session_of(raw) : NULL;
     if (!session || !hs__is_replica(session))
         return mine;
-    const hs__hook *hook = atomic_load_explicit(&session->progress.hook, memory_order_relaxed);
+    const hs__hook *hook = hs__current_hook(session);
     if (hook && hook->cold->trigger == HS__NO_TRIGGER)
         return mine; /* the other ranks do not have the hook */
     return agree_in_boundary(session, mine ? HS__WORD_YES : 0, hook) && session->agreement.word & HS__WORD_YES;
@@ -578,22 +579,20 @@ static hs_code send_variable(struct hs_session *session, size_t index, const hs_
     return hs__agree_on_part(session, 0, code, err);
 }
 
-static bool is_partitioned(const hs_raw_session *raw, size_t index)
-{
-    hs_variable_slice slice;
-    return raw->ops.variable_slice && raw->ops.variable_slice(raw->backend.self, index, &slice);
-}
-
 hs_code hs__send_variables(struct hs_session *session, hs_error *err)
 {
+    hs_raw_session *raw = &session->raw;
     hs_variable variable;
+    hs_variable_slice slice;
     hs_code code = HS_OK;
-    if (session->agreement.rank_count == 1 || session->agreement.options.no_broadcast_initial ||
-        !session->raw.ops.read_variable || !session->raw.ops.write_variable)
+    if (session->agreement.rank_count == 1 || session->agreement.options.no_broadcast_initial || !raw->ops.read_variable ||
+        !raw->ops.write_variable)
         return HS_OK;
-    for (size_t i = 0; !code && hs__session_variable(&session->raw, i, &variable); i++)
-        if (!(variable.flags & HS_VARIABLE_LOCAL) && !is_partitioned(&session->raw, i))
+    for (size_t i = 0; !code && hs__session_variable(raw, i, &variable); i++) {
+        bool is_slice = raw->ops.variable_slice && raw->ops.variable_slice(raw->backend.self, i, &slice);
+        if (!(variable.flags & HS_VARIABLE_LOCAL) && !is_slice)
             code = send_variable(session, i, &variable, err);
-    hs__raw_session_moved(&session->raw);
+    }
+    hs__raw_session_moved(raw);
     return code;
 }

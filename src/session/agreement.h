@@ -83,7 +83,7 @@ typedef struct hs__agreement {
     int32_t cause_rank; /* whose error ends the session; -1: none */
     bool input_ended;   /* of this rank */
     bool broken;        /* a rank has failed: the group is unusable */
-    bool behind_gate;   /* this rank is in a step, behind its gate: others may wait for it where they cannot hear of it */
+    bool behind_gate;   /* this rank is in a step, behind its gate: others may wait for it outside of agreements */
     /* The global step, and the saved step, at the last agreement in a run, for the thread of an abandonment. -1: none */
     _Atomic int64_t last_step, last_saved_step;
 } hs__agreement;

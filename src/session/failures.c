@@ -7,37 +7,25 @@
 #include <stdio.h>
 #include <string.h>
 
-static hs__failure *find(struct hs_session *session, const char *hook)
-{
-    for (size_t i = 0; i < session->failures.n; i++)
-        if (strcmp(session->failures.items[i].hook, hook) == 0)
-            return &session->failures.items[i];
-    return NULL;
-}
-
 /* Returns NULL if memory is exhausted. The failure is then only in the log. */
-static hs__failure *find_or_add(struct hs_session *session, const char *hook)
+static hs__failure *record_failure(struct hs_session *session, const char *who, const hs_error *error)
 {
-    char name[sizeof session->failures.items->hook];
-    snprintf(name, sizeof name, "%s", hook);
-    hs__failure *failure = find(session, name);
-    if (failure || hs__reserve(&session->env, &session->failures.items, &session->failures.capacity,
-                               session->failures.n + 1, sizeof *session->failures.items, NULL))
-        return failure;
-    failure = &session->failures.items[session->failures.n++];
-    *failure = (hs__failure){.first_step = -1};
-    memcpy(failure->hook, name, sizeof name);
-    return failure;
-}
-
-static hs__failure *record_failure(struct hs_session *session, const char *name, const hs_error *error)
-{
+    hs__failures *all = &session->failures;
+    hs__failure *failure = NULL;
+    char name[sizeof failure->hook];
     int64_t step = hs_session_global_step(session, NULL);
-    hs__failure *failure = find_or_add(session, name);
-    if (!failure)
-        return NULL;
-    if (!failure->failures++)
-        failure->first_step = step;
+    snprintf(name, sizeof name, "%s", who);
+    for (size_t i = 0; !failure && i < all->n; i++)
+        if (strcmp(all->items[i].hook, name) == 0)
+            failure = &all->items[i];
+    if (!failure) {
+        if (hs__reserve(&session->env, &all->items, &all->capacity, all->n + 1, sizeof *all->items, NULL))
+            return NULL;
+        failure = &all->items[all->n++];
+        *failure = (hs__failure){.first_step = step};
+        memcpy(failure->hook, name, sizeof name);
+    }
+    failure->failures++;
     failure->last_step = step;
     failure->last = *error;
     return failure;
@@ -82,7 +70,7 @@ void hs__failures_free(struct hs_session *session)
     hs__free(&session->env, session->failures.items);
 }
 
-hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err)
+void hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err)
 {
     hs__failure *failure = record_failure(session, hook->cold->ops.name, err);
     bool was_muted = hook->kinds == 0;
@@ -106,7 +94,6 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
                (long long)(hs__backoff_ns(hook->cold->failures_in_a_row) / 1000000000));
     }
     hs__clear(err);
-    return HS_OK;
 }
 
 /* Calls after_create_session again, which failed before the hook was suspended. */

@@ -89,29 +89,21 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
     return true;
 }
 
-/* Returns " at step 7", or "" if no hook had read the step. */
-static const char *at_step(const hs_hook_cost *cost, char *text, size_t bytes)
-{
-    text[0] = '\0';
-    if (cost->largest_step >= 0)
-        snprintf(text, bytes, " at step %lld", (long long)cost->largest_step);
-    return text;
-}
-
 void hs__log_costs(const struct hs_session *session)
 {
-    char text[48];
     hs_hook_cost cost;
     int64_t session_ns = hs_env_monotonic_ns(&session->env) - session->timing.opened_ns;
     for (size_t i = 0; hs_session_hook_cost(session, i, &cost); i++) {
+        char at[48] = ""; /* no hook had read the step */
+        if (cost.largest_step >= 0)
+            snprintf(at, sizeof at, " at step %lld", (long long)cost.largest_step);
         if (cost.total_ns > session_ns) /* the total is an estimate */
             cost.total_ns = session_ns;
         if (cost.total_ns > 1000000000 && cost.total_ns > session_ns / LOGGED_SHARE)
             hs_log(&session->env, HS_LOG_INFO,
                    "hook '%s' took %.0f %% of the session's %.1f s: %.1f s in %lld runs, the longest %.3f s in %s%s",
                    cost.name, 100.0 * (double)cost.total_ns / (double)session_ns, (double)session_ns * 1e-9,
-                   (double)cost.total_ns * 1e-9, (long long)cost.runs, (double)cost.largest_ns * 1e-9, cost.slowest,
-                   at_step(&cost, text, sizeof text));
+                   (double)cost.total_ns * 1e-9, (long long)cost.runs, (double)cost.largest_ns * 1e-9, cost.slowest, at);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs with hooks: hs_session_run, hs_session_run_args and hs_session_run_step, and steps that the caller computes between
- * hs_step_begin and hs_step_end. */
+/* Runs with hooks. A run is begin_hooked, run_and_call_after and end_hooked. hs_session_run_args makes all three.
+ * hs_step_begin makes the first, and hs_step_end the others, so that the caller computes the step between them. Both
+ * recover a lost session (recover_after), record the result, and reach the boundaries of a stop (hs__check_stop). */
 #include "session/session.h"
 
 #include "base/cold.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err)
 {
     int64_t step;
     bool has_step = session->raw.handle && session->raw.ops.global_step &&
@@ -24,7 +25,6 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
     /* failures of best-effort hooks do not end the session; of the ranks of a group, the first failure counts */
     if (code != HS_STOP && !hook->cold->best_effort && !session->failed_hook[0] && !session->agreement.settled)
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
-    return code;
 }
 
 /* The bit of the run's kind in hs__hook.kinds. */
@@ -33,33 +33,13 @@ static uint8_t kind_bit(const struct hs_session *session)
     return (uint8_t)(1 << session->context.kind);
 }
 
-static hs_code add_hook_request(struct hs_session *session, hs__hook *hook, hs__run_plan *plan, const hs_run_args *given,
-                                hs_error *err)
+static hs_code add_hook_request(struct hs_session *session, hs__hook *hook, const hs_run_args *given, hs_error *err)
 {
     const hs_run_args *args;
     hs_code code = hs__copy_args(&hook->cold->args, given, &args, err);
     return code ? code
-                : hs__add_request(session, plan, HS__FIRST_HOOK + (size_t)(hook - session->hooks), args,
+                : hs__add_request(session, &session->plans[0], HS__FIRST_HOOK + (size_t)(hook - session->hooks), args,
                                   hook->cold->ops.name, &hook->values.request, err);
-}
-
-/* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If the program or a signal
- * requested the stop, the hook only passes it on. */
-static void record_hook_stop(struct hs_session *session, const hs__hook *hook)
-{
-    if (!(hs__stops(session) & HS__STOP_OUTSIDE))
-        hs__stop_by_hook(session, hook->cold->ops.name, HS__STOP_HOOK_DONE);
-}
-
-/* A failed callback fails the run. A best-effort hook is suspended instead. */
-static hs_code handle_failure(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
-{
-    code = hs__hook_failed(session, hook, callback, code, err);
-    if (code == HS_STOP) {
-        record_hook_stop(session, hook);
-        return code;
-    }
-    return hook->cold->best_effort ? hs__mute(session, hook, callback, err) : code;
 }
 
 /* Handles the rare results of a callback: a requested stop; a failure; an error that the callback set although it
@@ -69,8 +49,16 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
 {
     if (session->context.stop) /* a failure of the same callback does not withdraw it */
         hs__stop_by_hook(session, hook->cold->ops.name, session->context.stop);
-    if (code && (code = handle_failure(session, hook, callback, code, err)))
-        return code;
+    if (code) { /* fails the run, or mutes a best-effort hook */
+        hs__hook_failed(session, hook, callback, code, err);
+        /* HS_STOP ends the run and the loop, as if the hook had requested the stop. If the program or a signal requested
+         * the stop, the hook only passes it on. */
+        if (code == HS_STOP && !(hs__stops(session) & HS__STOP_OUTSIDE))
+            hs__stop_by_hook(session, hook->cold->ops.name, HS__STOP_HOOK_DONE);
+        if (code == HS_STOP || !hook->cold->best_effort)
+            return code;
+        hs__mute(session, hook, callback, err);
+    }
     if (err->code)
         hs__clear(err); /* the callback succeeded: later callbacks must not see its error */
     if (hook->cold->failures_in_a_row && hook->kinds)
@@ -126,7 +114,7 @@ HS__COLD static hs_code observe_after_run(struct hs_session *session, hs__hook *
     return code;
 }
 
-static hs_code call_before_run(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+static hs_code call_before_run(struct hs_session *session, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
@@ -137,7 +125,7 @@ static hs_code call_before_run(struct hs_session *session, hs__run_plan *plan, h
         hs_code code = session->observed ? observe_before_run(session, hook, &args, err)
                                          : hook->before_run(hook->self, &session->context, &args, err);
         if (!code && args)
-            code = add_hook_request(session, hook, plan, args, err);
+            code = add_hook_request(session, hook, args, err);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "before_run", code, err)))
             return code;
     }
@@ -217,10 +205,10 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
     return first;
 }
 
-static hs_code run_backend(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+static hs_code run_backend(struct hs_session *session, hs_error *err)
 {
     session->in_backend = true;
-    hs_code code = hs__run_plan_run(plan, &session->raw.ops, session->raw.handle, err);
+    hs_code code = hs__run_plan_run(&session->plans[0], &session->raw.ops, session->raw.handle, err);
     session->in_backend = false;
     session->context.after = true;
     return hs__normalize_error(code, "the run", err);
@@ -240,22 +228,22 @@ static hs_code find_cause(const hs_session *session, hs_code code, hs_error *err
     return thread_error.code;
 }
 
-/* The first half of a hooked run: collects the requests of the caller and the hooks in *plan. */
-static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs__run_plan **plan, hs_error *err)
+/* The first half of a hooked run: collects the requests of the caller and the hooks in the plan. */
+static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs_error *err)
 {
+    hs__run_plan *plan;
     session->context.kind = args->kind;
     if (hs__is_replica(session))
         hs__begin_agreement(session);
-    hs_code code = hs__begin_plan(session, 0, plan, err);
-    if (code || (code = hs__add_request(session, *plan, HS__CALLER, args, "the caller", &session->values.request, err)))
+    hs_code code = hs__begin_plan(session, &plan, err);
+    if (code || (code = hs__add_request(session, plan, HS__CALLER, args, "the caller", &session->values.request, err)))
         return code;
-    session->values.plan = *plan;
     begin_context(session, args, 0);
     hs__begin_timing(session, args->kind);
     hs__unmute(session);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
-    code = call_before_run(session, *plan, err);
+    code = call_before_run(session, err);
     if (!code && hs__is_replica(session))
         code = check_collectives(session, err);
     if (session->observed)
@@ -266,11 +254,11 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
 }
 
 /* The second half: runs the backend, then calls after_run. */
-static inline hs_code run_and_call_after(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+static inline hs_code run_and_call_after(struct hs_session *session, hs_error *err)
 {
-    hs_code code = run_backend(session, plan, err);
+    hs_code code = run_backend(session, err);
     if (code == HS_OUT_OF_RANGE && session->context.kind == HS_RUN_TRAIN && hs__continues_without_input(session))
-        code = run_backend(session, plan, err);
+        code = run_backend(session, err);
     if (!code) {
         session->raw.values_computed |= kind_bit(session) & (1 << HS_RUN_TRAIN | 1 << HS_RUN_EVAL);
         session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
@@ -303,13 +291,12 @@ static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_er
 
 static hs_code run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err)
 {
-    hs__run_plan *plan;
     bool watched = hs__is_watched(session);
     if (watched)
         hs__enter(session, HS_PHASE_STEP);
-    hs_code code = begin_hooked(session, args, &plan, err);
+    hs_code code = begin_hooked(session, args, err);
     if (!code)
-        code = run_and_call_after(session, plan, err);
+        code = run_and_call_after(session, err);
     if (!(code = end_hooked(session, code, err)) && values)
         *values = &session->values;
     if (watched)
@@ -399,7 +386,7 @@ static hs_code recover_after(hs_session *session, hs_code code, bool caller_repe
     bool done_before = session->already_done;
     session->already_done = false;
     error->code = code;
-    code = hs__recover(session, error, error);
+    code = hs__recover(session, error);
     bool done = session->already_done;
     session->already_done = done_before;
     if (!code && done) /* the interrupted call had completed the training */
@@ -483,7 +470,8 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     return code;
 }
 
-HS__COLD static hs_code refuse_null_op(hs_session *session, hs_error *err)
+/* A call without its op or function. Its error is recorded like that of a run. */
+HS__COLD static hs_code refuse_null(hs_session *session, const char *what, hs_error *err)
 {
     hs_error error;
     hs_code code = check_runnable(session, err);
@@ -491,13 +479,13 @@ HS__COLD static hs_code refuse_null_op(hs_session *session, hs_error *err)
         return code;
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
-    return record_run_result(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: op is NULL"), &error, err);
+    return record_run_result(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "%s is NULL", what), &error, err);
 }
 
 hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
 {
     if (!op)
-        return refuse_null_op(session, err);
+        return refuse_null(session, "hs_session_run: op", err);
     return hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES(op)), NULL, err);
 }
 
@@ -552,15 +540,14 @@ static hs_code call_step_function(hs_session *session, hs_session_run_step_fn st
 
 hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err)
 {
+    if (!step)
+        return refuse_null(session, "hs_session_run_step: step", err);
     hs_code code = check_runnable(session, err);
     if (code)
         return code;
     hs_error error = {0};
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
-    if (!step)
-        return record_run_result(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: step is NULL"),
-                                 &error, err);
     HS__CALL(call, session);
     code = recover_if_lost(session, &error);
     while (!code && (code = call_step_function(session, step, user, &error)))
@@ -650,13 +637,12 @@ static hs_code begin_step(hs_session *session, hs_error *err)
     static const hs_run_args no_args = HS_INIT(hs_run_args);
     if (hs__is_replica(session))
         hs__begin_agreement(session);
-    hs_code code = session->own_step.used ? HS_OK : check_step_support(session, err);
+    hs_code code = session->makes_own_steps ? HS_OK : check_step_support(session, err);
     if (!code)
         code = ignore_recovered(session, recover_if_lost(session, err), err);
     while (!code) {
         session->failed_hook[0] = '\0';
-        if ((code = advance_step(&session->raw, 0, err)) ||
-            !(code = begin_hooked(session, &no_args, &session->own_step.plan, err)))
+        if ((code = advance_step(&session->raw, 0, err)) || !(code = begin_hooked(session, &no_args, err)))
             break;
         code = ignore_recovered(session, recover_own_step(session, code, err), err);
     }
@@ -695,18 +681,10 @@ bool hs_step_begin(hs_session *session)
     hs__call_end(&call);
     if (code)
         return false;
-    session->own_step.used = true;
+    session->makes_own_steps = true;
     session->life = HS__IN_OWN_STEP;
     hs__enter(session, HS_PHASE_DATA);
     return true;
-}
-
-/* A save that overlaps the runs must finish its copies now: from here on the caller writes to variables without calling the
- * guard. */
-static void remove_write_guard(hs_raw_session *raw)
-{
-    if (raw->ops.guard)
-        raw->ops.guard(raw->handle, (hs_write_guard){NULL, NULL, NULL});
 }
 
 static hs_code end_step(hs_session *session, hs_error *err)
@@ -716,10 +694,12 @@ static hs_code end_step(hs_session *session, hs_error *err)
     bool makes_step = !session->agreement.settled; /* settled: no rank does */
     hs_code code = makes_step ? hs__check_input(session, err) : HS_OK;
     if (makes_step && !code && !(code = advance_step(raw, 1, err)))
-        code = run_and_call_after(session, session->own_step.plan, err);
+        code = run_and_call_after(session, err);
     code = end_hooked(session, code, err);
-    remove_write_guard(raw);
-    session->level = 0;
+    /* A save that overlaps the runs must finish its copies now: from here on the caller writes to variables without calling
+     * the guard. */
+    if (raw->ops.guard)
+        raw->ops.guard(raw->handle, (hs_write_guard){NULL, NULL, NULL});
     hs__enter(session, HS_PHASE_DATA);
     return code;
 }
@@ -759,7 +739,7 @@ hs_code hs_step_pass_gate(hs_session *session)
 void hs__check_own_step(hs_session *session)
 {
     hs_error error = {0};
-    if (session->own_step.used && session->raw.handle && hs__is_clean(session->last.code) &&
+    if (session->makes_own_steps && session->raw.handle && hs__is_clean(session->last.code) &&
         advance_step(&session->raw, 0, &error))
         fail_step(session, error.code, &error);
 }

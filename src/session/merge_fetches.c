@@ -17,7 +17,6 @@ void hs__run_plan_free(hs__run_plan *plan)
                             (void *)plan->feeders, plan->watches, plan->copies};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hs__free(env, blocks[i]);
-    hs__run_plan_init(plan, env);
 }
 
 /* Reserves room for every known node, because each is fetched and fed at most once. */

@@ -21,29 +21,9 @@ const hs__raw_session_owner_ops hs__session_owner_ops = {.saved = on_saved, .sto
 
 /* Runs without hooks. */
 
-static hs_code run_plan(struct hs_session *session, const hs_run_args *args, hs__run_plan *plan, hs_run_values *values,
-                        hs_error *err)
-{
-    hs_code code = hs__add_request(session, plan, HS__RAW, args, "a raw run", &values->request, err);
-    if (!code && hs__is_replica(session))
-        code = hs__check_collective_ops(session, atomic_load_explicit(&session->progress.hook, memory_order_relaxed),
-                                        values->request, true, err);
-    if (code)
-        return code;
-    values->plan = plan;
-    session->in_backend = true;
-    code = hs__run_plan_run(plan, &session->raw.ops, session->raw.handle, err);
-    session->in_backend = false;
-    hs__raw_session_moved(&session->raw);
-    if (hs__is_watched(session))
-        hs__bump_progress(session);
-    return hs__normalize_error(code, "the run", err);
-}
-
-static hs_code run_raw(hs_raw_session *raw, const hs_run_args *given, const hs_run_values **values, hs_error *err)
+static hs_code run_raw(struct hs_session *session, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
     static const hs_run_args no_args = HS_INIT(hs_run_args);
-    struct hs_session *session = hs__session_of(raw);
     hs_run_args copy;
     const hs_run_args *args;
     hs__run_plan *plan;
@@ -52,11 +32,21 @@ static hs_code run_raw(hs_raw_session *raw, const hs_run_args *given, const hs_r
     hs__clear(err);
     if (values)
         *values = NULL;
-    hs_code code = hs__copy_args(&copy, given ? given : &no_args, &args, err);
-    if (code || (code = hs__begin_plan(session, session->level, &plan, err)))
-        return code;
     hs_run_values *result = &session->raw_values[session->level];
-    if ((code = run_plan(session, args, plan, result, err)))
+    hs_code code = hs__copy_args(&copy, given ? given : &no_args, &args, err);
+    if (code || (code = hs__begin_plan(session, &plan, err)) ||
+        (code = hs__add_request(session, plan, HS__RAW, args, "a raw run", &result->request, err)))
+        return code;
+    if (hs__is_replica(session) &&
+        (code = hs__check_collective_ops(session, hs__current_hook(session), result->request, true, err)))
+        return code;
+    session->in_backend = true;
+    code = hs__run_plan_run(plan, &session->raw.ops, session->raw.handle, err);
+    session->in_backend = false;
+    hs__raw_session_moved(&session->raw);
+    if (hs__is_watched(session))
+        hs__bump_progress(session);
+    if (hs__normalize_error(code, "the run", err))
         return code;
     if (values)
         *values = result;
@@ -69,7 +59,7 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const h
     if (!raw || !raw->handle)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_run: session is NULL or closed");
     HS__CALL(call, hs__session_of(raw));
-    hs_code code = run_raw(raw, args, values, err);
+    hs_code code = run_raw(hs__session_of(raw), args, values, err);
     hs__call_end(&call);
     return code;
 }

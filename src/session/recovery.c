@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recovery: recreates a lost session, with backoff between attempts. Keeps a copy of the initial state until a checkpoint
- * replaces it. */
+/* Recovery: hs__recover recreates a lost session, with a backoff between attempts; hs__create_with_retries does so at the
+ * opening. A copy of the initial state is kept until a checkpoint replaces it (hs__release_initial_state). */
 #include "session/session.h"
 
 #include "base/backoff.h"
@@ -18,16 +18,6 @@ void hs__recovery_init(struct hs_session *session)
 void hs__recovery_free(struct hs_session *session)
 {
     hs_state_copy_free(session->recovery.initial);
-}
-
-bool hs__recovery_was_cut_short(const struct hs_session *session)
-{
-    return session->recovery.cut_short;
-}
-
-const hs_state_copy *hs__initial_state(const struct hs_session *session)
-{
-    return session->recovery.initial;
 }
 
 hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err)
@@ -155,26 +145,21 @@ static bool count_attempt(struct hs_session *session, const char *what, hs_error
     return true;
 }
 
-/* The first attempt has number 1 and does not wait. False: a stop was requested before another one. */
-static bool wait_before_attempt(struct hs_session *session, int64_t attempt)
-{
-    const double first_secs = session->recovery.options.backoff_secs, max_secs = first_secs > 60 ? first_secs : 60;
-    if (attempt == 1)
-        return true;
-    hs__pause(session, hs__backoff_secs(first_secs, max_secs, attempt - 1));
-    return !hs__stop_requested(session);
-}
-
-/* Recreates the session after the failure `why`. Retries until the session is no longer lost. `recovering`: it had been
+/* Recreates the session after the failure *err. Retries until the session is no longer lost. `recovering`: it had been
  * open. */
-static hs_code recreate_with_retries(struct hs_session *session, bool recovering, const hs_error *why, hs_error *err)
+static hs_code recreate_with_retries(struct hs_session *session, bool recovering, hs_error *err)
 {
     const char *what = recovering ? "session lost; recovering" : "session not opened; retrying";
-    hs_error last = *why;
+    const double first_secs = session->recovery.options.backoff_secs, max_secs = first_secs > 60 ? first_secs : 60;
+    hs_error last = *err;
     do {
         if (!count_attempt(session, what, &last))
             return hs__error_copy(err, &last);
-        bool stopped = !wait_before_attempt(session, session->recovery.attempts);
+        bool stopped = false;
+        if (session->recovery.attempts > 1) { /* the first attempt does not wait */
+            hs__pause(session, hs__backoff_secs(first_secs, max_secs, session->recovery.attempts - 1));
+            stopped = hs__stop_requested(session);
+        }
         if (hs__is_replica(session)) {
             hs_error error = {0};
             hs__begin_agreement(session);
@@ -215,9 +200,8 @@ hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__create(session, false, err);
     if (hs__is_preemption(code) && hs__may_recover(session) && !session->agreement.broken) {
-        hs_error why = *err;
-        why.code = code;
-        code = recreate_with_retries(session, false, &why, err);
+        err->code = code;
+        code = recreate_with_retries(session, false, err);
     }
     session->recovery.attempts = 0;
     if (!code)
@@ -237,9 +221,8 @@ static void log_recovery(struct hs_session *session, int64_t lost_step)
                                          : ", initialized again");
 }
 
-hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err)
+hs_code hs__recover(struct hs_session *session, hs_error *err)
 {
-    hs_error cause = *why;
     int64_t step = hs_session_global_step(session, NULL), saved = session->raw.saved_step;
     int64_t lost_step = step > saved ? step : saved; /* a lost backend may not know its step */
     if (lost_step > session->recovery.furthest) {
@@ -248,7 +231,7 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
     }
     session->life = HS__CREATING;
     hs__enter(session, HS_PHASE_INIT);
-    hs_code code = recreate_with_retries(session, true, &cause, err);
+    hs_code code = recreate_with_retries(session, true, err);
     hs__enter(session, HS_PHASE_DATA);
     session->life = HS__READY;
     if (code) {

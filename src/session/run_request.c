@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiles run args into requests, and finds the request of args again. */
+/* Compiles run args into requests, and finds the request of args again: hs__request_matches compares args with the request
+ * that their requester used last; hs__request_search measures and hashes other args, looks for a request with their
+ * contents, and otherwise compiles a new one. */
 #include "session/run_request.h"
 
 #include "base/buffer.h"
@@ -31,13 +33,13 @@ static void free_request(const hs_env *env, hs__request *request)
 
 void hs__requests_free(hs__requests *all)
 {
+    if (!all->env)
+        return; /* hs__requests_init was not called */
     for (size_t i = 0; i < HS__REQUEST_BUCKETS; i++)
         for (hs__request *next, *at = all->buckets[i]; at; at = next) {
             next = at->next;
             free_request(all->env, at);
         }
-    if (!all->env)
-        return;
     hs__free(all->env, all->last);
     hs__free(all->env, all->nodes);
     hs__free(all->env, all->texts);
@@ -116,16 +118,6 @@ static hs_code invalid_fetches(measure *m, const char *what)
     return hs_error_set(m->err, HS_INVALID_ARGUMENT, "invalid fetches: %s", what);
 }
 
-static hs_code measure_key(measure *m, const char *key)
-{
-    if (!*key || strchr(key, '/'))
-        return hs_error_set(m->err, HS_INVALID_ARGUMENT, "invalid fetches: the key '%s' is empty or contains '/'", key);
-    m->hash = hs__hash(m->hash, key);
-    return HS_OK;
-}
-
-static hs_code measure_dict(measure *m, const hs_fetch *dict, int depth);
-
 static hs_code measure_tree(measure *m, const hs_fetch *fetch, int depth)
 {
     if (!fetch)
@@ -150,19 +142,17 @@ static hs_code measure_tree(measure *m, const hs_fetch *fetch, int depth)
         m->tokens++;
         return code;
     case HS_FETCH_DICT:
-        return measure_dict(m, fetch, depth);
+        for (const hs_fetch_entry *entry = fetch->entries; !code && entry && entry->key; entry++) {
+            if (!*entry->key || strchr(entry->key, '/'))
+                return hs_error_set(m->err, HS_INVALID_ARGUMENT, "invalid fetches: the key '%s' is empty or contains '/'",
+                                    entry->key);
+            m->hash = hs__hash(m->hash, entry->key);
+            code = measure_tree(m, entry->value, depth + 1);
+        }
+        m->tokens++;
+        return code;
     }
     return invalid_fetches(m, "a node is not a leaf, list or dict");
-}
-
-static hs_code measure_dict(measure *m, const hs_fetch *dict, int depth)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && dict->entries && dict->entries[i].key; i++)
-        if (!(code = measure_key(m, dict->entries[i].key)))
-            code = measure_tree(m, dict->entries[i].value, depth + 1);
-    m->tokens++;
-    return code;
 }
 
 static hs_code measure_args(measure *m, const hs_run_args *args)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plans of nested runs, one per level, and what a run that waits for data checks. */
+/* The plans of the two levels of runs, with the functions that a backend calls during a run: while it waits for data, and
+ * at the gate of a group. */
 #include "session/session.h"
 
 /* True from one second after a waiting run first saw that the threads stop. The delay lets a failed thread close its queue
@@ -50,37 +51,22 @@ static bool has_input(void *user)
     return hs_session_has_input(user);
 }
 
-static hs_code new_plan(struct hs_session *session, hs_error *err)
+void hs__plans_init(struct hs_session *session)
 {
-    hs_code code = hs__reserve(&session->env, &session->plans, &session->plans_capacity, session->n_plans + 1,
-                               sizeof *session->plans, err);
-    if (code)
-        return code;
-    hs__run_plan *plan = hs__alloc(&session->env, 1, sizeof *plan);
-    if (!plan)
-        return hs__no_memory(err, sizeof *plan, "the plan of a run");
-    hs__run_plan_init(plan, &session->env);
-    plan->call.level = session->n_plans;
-    plan->call.stop_requested = stop_requested;
-    plan->call.waits = set_waiting;
-    if (hs__is_replica(session) && session->n_plans == 0) { /* hooked runs */
-        plan->call.pass_gate = pass_gate;
-        plan->call.has_input = has_input;
+    for (size_t level = 0; level < 2; level++) {
+        hs__run_plan *plan = &session->plans[level];
+        hs__run_plan_init(plan, &session->env);
+        plan->call.level = level;
+        plan->call.stop_requested = stop_requested;
+        plan->call.waits = set_waiting;
+        plan->call.user = session;
+        session->raw_values[level].plan = plan;
     }
-    plan->call.user = session;
-    for (size_t i = 0; i < session->n_hooks && session->n_plans == 0; i++)
-        session->hooks[i].values.plan = plan; /* hooks are called at level 0 */
-    session->plans[session->n_plans++] = plan;
-    return HS_OK;
-}
-
-hs_code hs__reserve_level(struct hs_session *session, size_t level, hs_error *err)
-{
-    hs_code code = HS_OK;
-    while (!code && session->n_plans <= level)
-        code = new_plan(session, err);
-    if (!(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
-        for (size_t i = 0; !code && i < level; i++)
-            code = hs__run_plan_preserve(session->plans[i], err);
-    return code;
+    session->values.plan = &session->plans[0];
+    for (size_t i = 0; i < session->n_hooks; i++)
+        session->hooks[i].values.plan = &session->plans[0];
+    if (hs__is_replica(session)) {
+        session->plans[0].call.pass_gate = pass_gate;
+        session->plans[0].call.has_input = has_input;
+    }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An open session: its requests and its parts. */
+/* An open session: what the program requests, its parts, and its phase, which any thread may read. */
 #include "session/session.h"
 
 void hs_session_request_save(hs_session *session)
@@ -49,4 +49,38 @@ hs_coordinator *hs_session_coordinator(const hs_session *session)
 int64_t hs_session_global_step(hs_session *session, hs_error *err)
 {
     return hs_raw_session_global_step(session ? &session->raw : NULL, err);
+}
+
+/* The phase. */
+
+void hs__progress_init(struct hs_session *session)
+{
+    atomic_init(&session->progress.watched, false);
+    atomic_init(&session->progress.phase, HS_PHASE_INIT);
+    atomic_init(&session->progress.count, 0);
+    atomic_init(&session->progress.hook, NULL);
+}
+
+const char *hs_phase_name(hs_phase phase)
+{
+    static const char *const names[] = {"init", "data", "step", "eval", "save", "end"};
+    return phase >= HS_PHASE_INIT && phase <= HS_PHASE_END ? names[phase] : "unknown";
+}
+
+hs_phase hs_raw_session_enter_phase(hs_raw_session *raw, hs_phase phase)
+{
+    return raw ? hs__enter(hs__session_of(raw), phase) : HS_PHASE_END;
+}
+
+hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, int64_t *progress)
+{
+    if (!raw)
+        return HS_PHASE_END;
+    atomic_store_explicit(&hs__session_of(raw)->progress.watched, true, memory_order_relaxed);
+    const hs__hook *current = hs__current_hook(hs__session_of(raw));
+    if (hook)
+        *hook = current ? current->cold->ops.name : "";
+    if (progress)
+        *progress = atomic_load_explicit(&hs__session_of(raw)->progress.count, memory_order_relaxed);
+    return (hs_phase)atomic_load_explicit(&hs__session_of(raw)->progress.phase, memory_order_relaxed);
 }

@@ -6,6 +6,7 @@
 
 #include "backends/raw_session.h"
 #include "base/forks.h"
+#include "checkpoint/restore.h"
 #include "session/agreement.h"
 #include "session/merge_fetches.h"
 #include "session/services.h"
@@ -22,12 +23,13 @@
  *   recovery.c                        retries and backoff after a loss; the initial state
  *   hooked_run.c                      runs with hooks, steps that the caller computes
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
- *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, run_args.c, outcome.c
+ *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, outcome.c: without a session
  *   stop.c                            why a session stops; what happens where a stop takes effect
- *   agreement.c                       decisions of the ranks of a group; signature.c: they compare what they train
- *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
+ *   agreement.c                       decisions of the ranks of a group; signature.c compares them at the opening,
+ *                                     collective_ops.c in each run
+ *   signals.c, failures.c, hook_cost.c, metrics.c   one part of hs_session each
  *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
- *   session_states.c                  what is saved in addition to variables
+ *   session_states.c                  state that is saved in addition to variables
  *   startup.c, scaffold.c             first values of variables
  *   timer.c, trace_file.c             services for hooks */
 /* clang-format on */
@@ -109,7 +111,7 @@ typedef enum hs__life {
     HS__READY = 0,
     HS__IN_STEP_FUNCTION, /* of hs_session_run_step; a loss is recovered after the whole function */
     HS__IN_OWN_STEP,      /* between hs_step_begin and hs_step_end */
-    HS__CREATING,         /* recovered, or opened by a session manager: it can neither run nor be closed */
+    HS__CREATING,         /* created again after a loss: it can neither run nor be closed */
     HS__CLOSING,
 } hs__life;
 
@@ -135,7 +137,7 @@ typedef struct hs__creation {
     hs_restore_options restore_options;
     bool is_worker, no_queue_runners;
     double max_wait_secs, recovery_wait_secs; /* INFINITY: forever */
-    double stop_grace_secs;                   /* as in hs_join_options */
+    double stop_grace_secs;                   /* of hs_join_options. 0: its default */
 } hs__creation;
 
 /* A value that a hook or the program has published about the model. */
@@ -146,7 +148,7 @@ typedef struct hs__metric {
     int64_t restores; /* hs_raw_session.restores at that time; older values are invalid */
 } hs__metric;
 
-/* Each of the following parts of hs_session is used by one file only, and by that file's inline functions below. */
+/* Each of the following parts of hs_session is changed by one file only, and by that file's inline functions below. */
 
 /* session_create.c. Attempts to create the session. */
 typedef struct hs__attempts {
@@ -176,7 +178,7 @@ typedef struct hs__signals {
     int64_t deadline_ns;          /* when the process may be killed, by env; 0: not computed since the stop request */
 } hs__signals;
 
-/* phase.c. What other threads see of the session's progress. */
+/* session.c. What other threads see of the session's progress. */
 typedef struct hs__progress {
     atomic_bool watched;            /* a thread has read the rest */
     atomic_uint phase;              /* an hs_phase */
@@ -244,23 +246,19 @@ struct hs_session {
     hs__metrics metrics;
 
     hs__requests requests;
-    hs__run_plan **plans; /* by level */
-    size_t n_plans, plans_capacity;
+    hs__run_plan plans[2]; /* by level */
     uint64_t runs;
     hs_run_context context;
     hs_run_values values;        /* the caller's */
-    hs_run_values raw_values[2]; /* of raw runs: by the caller; in a callback */
+    hs_run_values raw_values[2]; /* of raw runs, by level */
     hs__callback_timing timing;
     bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
-    size_t level;    /* of the next run. 0; 1: callbacks are running */
+    size_t level;    /* of the next run. 0: the caller's; 1: a raw run within a hooked run, an own step or a boundary */
     bool in_backend; /* the backend is running: no call is allowed */
     hs__life life;
-    unsigned generation; /* of the process that opened it */
-    bool in_call;        /* hooked_run.c: a call that calls callbacks */
-    struct {
-        bool used; /* hs_step_begin has returned true at least once */
-        hs__run_plan *plan;
-    } own_step; /* hooked_run.c */
+    unsigned generation;  /* of the process that opened it */
+    bool in_call;         /* hooked_run.c: a call that calls callbacks */
+    bool makes_own_steps; /* hooked_run.c: hs_step_begin has returned true at least once */
 
     atomic_uint stops;         /* hs__stop bits; set and read by any thread and signal handler */
     atomic_uint save_requests; /* to save; from any thread or signal handler */
@@ -293,8 +291,6 @@ static inline struct hs_session *hs__session_of(const hs_raw_session *raw)
     return raw->owner;
 }
 
-enum { HS__SIGNAL_GRACE_SECS = 30 };
-
 /* hook_list.c */
 
 /* The length of a list; 0 if it is NULL. */
@@ -314,6 +310,8 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
 void hs__signals_end(struct hs_session *session);
 /* The first signal that requested a stop; 0: no signal did. */
 int hs__signals_first(const struct hs_session *session);
+/* In a group: the signal that another rank got. */
+void hs__signals_adopt(struct hs_session *session, int signal);
 
 /* hooked_run.c. Calls into the session that call callbacks.
  *
@@ -343,6 +341,18 @@ static inline void hs__call_cleanup(struct hs_session **call)
     if (*call)
         hs__call_abandoned(*call);
 }
+
+/* Prefixes the error of a callback with the hook, the callback and the step, and records the hook as the one that failed.
+ */
+void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err);
+
+/* Flushes the writers and calls the `boundary` callback of every hook. */
+hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
+
+/* The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
+void hs__discard_own_step(struct hs_session *session);
+/* Before the close: fails the session if the program has changed the global step since its last own step. */
+void hs__check_own_step(struct hs_session *session);
 
 /* stop.c. Why the session stops. */
 
@@ -416,8 +426,8 @@ static inline bool hs__hooks_are_failing(const struct hs_session *session)
 }
 void hs__count_failures(const struct hs_session *session, hs_outcome *outcome);
 /* A callback of a best-effort hook failed: mutes the hook until its backoff ends, or disables it after max_failures. Logs
- * and clears the error. Returns HS_OK. */
-hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err);
+ * and clears the error. */
+void hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err);
 /* Hooks whose backoff has ended are called again. */
 void hs__unmute_due(struct hs_session *session);
 static inline void hs__unmute(struct hs_session *session)
@@ -431,10 +441,7 @@ void hs__log_failures(const struct hs_session *session);
 /* For the writer cache: reports an error after which the writer continues. */
 void hs__report_writer_failure(void *session, const hs_error *error);
 
-/* run_stack.c. After a recovery: the threads are new ones. */
-void hs__forget_thread_failure(struct hs_session *session);
-
-/* phase.c */
+/* session.c */
 
 void hs__progress_init(struct hs_session *session);
 /* False until another thread reads the phase for the first time: until then steps do not record their progress. */
@@ -460,6 +467,11 @@ static inline void hs__set_current_hook(struct hs_session *session, const hs__ho
 {
     atomic_store_explicit(&session->progress.hook, hook, memory_order_relaxed);
 }
+/* The hook whose callback runs; NULL: none. */
+static inline const hs__hook *hs__current_hook(const struct hs_session *session)
+{
+    return atomic_load_explicit(&((struct hs_session *)session)->progress.hook, memory_order_relaxed);
+}
 
 /* session_create.c */
 
@@ -478,6 +490,24 @@ void hs__stop_threads(struct hs_session *session);
 
 /* Frees the coordinators of earlier attempts. */
 void hs__attempts_free(struct hs_session *session);
+
+/* startup.c */
+
+/* Restores the checkpoint checkpoint_prefix, or the newest valid one in checkpoint_dir. *path: its path, for hs__free.
+ * NULL: no checkpoint was restored. `policy` is for checkpoint_dir. `others` is NULL without a group. */
+hs_code hs__startup_restore(struct hs_session *session, hs_restore_policy policy, const hs__acceptance *others, char **path,
+                            hs_error *err);
+/* Restores the checkpoint `path` instead. *damaged as of hs__restore. */
+hs_code hs__startup_restore_path(struct hs_session *session, const char *path, const hs__acceptance *others, bool *damaged,
+                                 hs_error *err);
+/* Runs the init op, then the init function. */
+hs_code hs__startup_initialize(struct hs_session *session, hs_error *err);
+/* Runs the ready check for the local init op, the local init op, and the ready check. HS_FAILED_PRECONDITION: a check found
+ * variables that are not initialized. */
+hs_code hs__startup_finish(struct hs_session *session, hs_error *err);
+/* For workers: reopens the session until another process has initialized all variables, for at most max_wait_secs
+ * (HS_DEADLINE_EXCEEDED). HS_CANCELLED: a stop was requested. */
+hs_code hs__startup_wait(struct hs_session *session, hs_error *err);
 
 /* recovery.c */
 
@@ -501,14 +531,10 @@ static inline bool hs__caller_repeats(const struct hs_session *session)
 {
     return session->recovery.options.return_aborted;
 }
-/* True if a stop request ended the backoff before an attempt to recover. */
-bool hs__recovery_was_cut_short(const struct hs_session *session);
-/* The state after the opening; NULL: it was not copied, or is not needed any more. */
-const hs_state_copy *hs__initial_state(const struct hs_session *session);
 /* True if a thread has reported that the session is lost, and no stop was requested. */
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
-/* Creates the session again, which was lost because of `why`. */
-hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err);
+/* Creates the session again, which was lost because of *err. *err receives the error of the recovery. */
+hs_code hs__recover(struct hs_session *session, hs_error *err);
 /* True if the options leave some variables unrestored. */
 bool hs__restores_partly(const hs_restore_options *options);
 /* A checkpoint was saved: frees the copy of the initial state, if a recovery will find the checkpoint. */
@@ -519,16 +545,6 @@ static inline bool hs__is_clean(hs_code code)
 {
     return code == HS_OK || code == HS_OUT_OF_RANGE || code == HS_STOP;
 }
-
-/* hooked_run.c */
-
-/* Prefixes the error of a callback with the hook, the callback and the step, and records the hook as the one that failed.
- */
-hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code,
-                        hs_error *err);
-
-/* Flushes the writers and calls the `boundary` callback of every hook. */
-hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
 /* hook_cost.c */
 
@@ -553,13 +569,10 @@ void hs__log_costs(const struct hs_session *session);
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Adds the backend's states and the hooks' states to the raw session. */
 hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
-/* metrics.c */
-void hs__metrics_free(struct hs_session *session);
 
-/* hooked_run.c. The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
-void hs__discard_own_step(struct hs_session *session);
-/* Before the close: fails the session if the program has changed the global step since its last own step. */
-void hs__check_own_step(struct hs_session *session);
+/* metrics.c */
+
+void hs__metrics_free(struct hs_session *session);
 
 /* session_close.c */
 
@@ -573,15 +586,21 @@ void hs__session_free(struct hs_session *session);
 
 /* run_stack.c */
 
-/* Creates the plans up to `level`, and copies values of lower levels that a run at this level could overwrite. */
-hs_code hs__reserve_level(struct hs_session *session, size_t level, hs_error *err);
-/* The plan of a level, empty. */
-static inline hs_code hs__begin_plan(struct hs_session *session, size_t level, hs__run_plan **out, hs_error *err)
+/* For a session with its hooks and its group. */
+void hs__plans_init(struct hs_session *session);
+/* After a recovery: the threads are new ones. */
+void hs__forget_thread_failure(struct hs_session *session);
+/* Begins a run at the session's level: its plan, empty. A run at level 1 first copies values of the run at level 0 that it
+ * could overwrite. */
+static inline hs_code hs__begin_plan(struct hs_session *session, hs__run_plan **out, hs_error *err)
 {
-    hs_code code = level || !session->n_plans ? hs__reserve_level(session, level, err) : HS_OK;
-    if (code)
-        return code;
-    *out = session->plans[level];
+    const size_t level = session->level;
+    if (level && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES)) {
+        hs_code code = hs__run_plan_preserve(&session->plans[0], err);
+        if (code)
+            return code;
+    }
+    *out = &session->plans[level];
     hs__run_plan_begin(*out, ++session->runs);
     session->requests.clock += level == 0;
     return HS_OK;
@@ -649,9 +668,6 @@ static inline void hs__restart_agreements(struct hs_session *session)
 
 /* signature.c. Compares the hooks, the saved variables and the options of all ranks. */
 hs_code hs__compare_ranks(struct hs_session *session, hs_error *err);
-
-/* signals.c. The signal that another rank got. */
-void hs__signals_adopt(struct hs_session *session, int signal);
 
 /* `*out` is `given`, or `copy` of this library's size if `given` was compiled against other headers. */
 static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closing a session in any state: callbacks, threads, the backend, the outcome, memory. */
+/* Closing a session. hs_session_close decides how the session has ended and calls the hooks' `end`. hs__close_all then ends
+ * everything that was opened, in any state: threads, the hooks' `close`, the backend, memory. */
 #include "session/session.h"
 
 #include "checkpoint/stored_states.h"
@@ -36,9 +37,9 @@ static void call_last_boundaries(hs_session *session, hs_boundary which, hs_erro
     session->agreement.cause_rank = before.cause_rank;
 }
 
-/* What has failed in the boundaries, on any rank, and the step that the chief has saved. A rank whose boundary fails comes
- * here while others are still in theirs, so the agreement is repeated until all ranks are here. Boundaries of a stop are
- * also over if a rank does not come, because its step has failed: it closes its session. */
+/* The ranks agree on the failures of the boundaries and on the step that the chief has saved. A rank whose boundary fails
+ * makes this agreement while others are still in their boundaries, so it is repeated until all ranks have made it.
+ * Boundaries of a stop also end if a rank closes its session instead, because its step has failed. */
 static void agree_on_boundaries(hs_session *session, uint64_t word, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
@@ -82,9 +83,11 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
         hs_code code = hook->cold->ops.end && hook->kinds ? hook->cold->ops.end(hook->self, &session->raw, &error) : HS_OK;
         if (!code || code == HS_STOP) /* the session is already stopping */
             continue;
-        code = hs__hook_failed(session, hook, "end", code, &error);
-        if (hook->cold->best_effort && !hs__mute(session, hook, "end", &error))
+        hs__hook_failed(session, hook, "end", code, &error);
+        if (hook->cold->best_effort) {
+            hs__mute(session, hook, "end", &error);
             continue;
+        }
         if (hs__is_replica(session)) /* other ranks may wait in an agreement of the same hook */
             hs__agree_on_part(session, 0, code, &error);
         if (first->code)
@@ -165,12 +168,6 @@ static void log_late_loss(const hs_session *session, const hs_error *error)
     hs_log(&session->env, HS_LOG_WARNING, "session lost after training ended: %s", error->message);
 }
 
-static void get_threads_error(const hs_session *session, hs_error *error)
-{
-    if (is_late_loss(session, hs_coordinator_error(session->coordinator, error)))
-        hs__clear(error);
-}
-
 static void join_threads(hs_session *session, hs_error *first)
 {
     hs_error error;
@@ -202,9 +199,8 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     bool unsaved_by_signal = is_unsaved_by_signal(session, &outcome);
     if (unsaved_by_signal)
         outcome.reason = HS_REASON_STOPPED;
-    bool may_be_interrupted =
-        outcome.reason == HS_REASON_STOPPED ||
-        (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || hs__recovery_was_cut_short(session)));
+    bool may_be_interrupted = outcome.reason == HS_REASON_STOPPED ||
+                              (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || session->recovery.cut_short));
     may_be_interrupted &= !session->agreement.broken; /* only some of the other ranks may know of the stop */
     outcome.interrupted = unsaved_by_signal || (may_be_interrupted && is_interrupted(session));
     outcome.signal = outcome.interrupted && (unsaved_by_signal || session->end.stops & HS__STOP_OUTSIDE)
@@ -214,15 +210,6 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     memcpy(outcome.hook, hook, strlen(hook) + 1);
     outcome.error = *error;
     return outcome;
-}
-
-static void free_plans(hs_session *session)
-{
-    for (size_t i = 0; i < session->n_plans; i++) {
-        hs__run_plan_free(session->plans[i]);
-        hs__free(&session->env, session->plans[i]);
-    }
-    hs__free(&session->env, session->plans);
 }
 
 void hs__session_free(hs_session *session)
@@ -235,7 +222,8 @@ void hs__session_free(hs_session *session)
     hs__metrics_free(session);
     hs__requests_free(&session->requests);
     hs__free(&session->env, session->common_fetches.items);
-    free_plans(session);
+    hs__run_plan_free(&session->plans[0]);
+    hs__run_plan_free(&session->plans[1]);
     hs_coordinator_free(session->coordinator);
     hs__attempts_free(session);
     hs__recovery_free(session);
@@ -397,7 +385,8 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
             hs__log_stop_signal(session, session->end.stops);
         if (!session->stop_boundary.error.code)
             session->failed_hook[0] = '\0'; /* a later run succeeded */
-        get_threads_error(session, &threads);
+        if (is_late_loss(session, hs_coordinator_error(session->coordinator, &threads)))
+            hs__clear(&threads);
         error = threads.code ? threads : session->stop_boundary.error;
         call_end_callbacks(session, &error);
         if (threads.code)

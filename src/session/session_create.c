@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a session that can be lost and recreated: the backend's session, its values, its threads, and what hooks do
- * in after_create_session. */
+ * in after_create_session. hs__create makes these in this order; hs__discard_raw ends them. */
 #include "session/session.h"
 
 #include "base/files.h"
 #include "checkpoint/stored_states.h"
-#include "session/startup.h"
 #include "threads/coordinator.h"
 
 #include <hooksess/queue_runner.h>
@@ -33,36 +32,11 @@ hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__raw_session_close(&session->raw, err);
     hs__states_free(&session->raw.unclaimed, &session->env);
-    for (size_t i = 0; i < session->n_plans; i++)
-        session->plans[i]->in_use = false; /* the values were memory of the closed session */
+    session->plans[0].in_use = false; /* the values were memory of the closed session */
     return code;
 }
 
 /* The values of its variables. */
-
-static void fill_startup(const struct hs_session *session, hs__startup *startup)
-{
-    const hs_scaffold_options *scaffold = hs_scaffold_fields(session->scaffold);
-    const hs__creation *creation = &session->creation;
-    *startup = (hs__startup){
-        .ready_op = scaffold->ready_op,
-        .ready_for_local_init_op = scaffold->ready_for_local_init_op,
-        .local_init_op = scaffold->local_init_op,
-        .local_init_feeds = scaffold->local_init_feeds,
-        .init_op = scaffold->init_op,
-        .init_feeds = scaffold->init_feeds,
-        .init_fn = scaffold->init_fn,
-        .user = scaffold->user,
-        .scaffold = session->scaffold,
-        .saver = scaffold->saver,
-        .checkpoint_prefix = creation->checkpoint_prefix,
-        .checkpoint_dir = creation->checkpoint_dir,
-        .restore = creation->restore,
-        .restore_options = &creation->restore_options,
-        .max_wait_secs = creation->max_wait_secs,
-        .recovery_wait_secs = creation->recovery_wait_secs,
-    };
-}
 
 /* True if saved variables are in the program's memory. Then a new session of the backend has the values of the lost one. */
 static bool has_outliving_variables(const struct hs_session *session)
@@ -76,41 +50,27 @@ static bool has_outliving_variables(const struct hs_session *session)
 
 /* True if a lost session returns to its state at the opening: a checkpoint that the opening skipped, or restored in part,
  * is not used, unless this session has saved since. */
-static bool restores_from_copy(const struct hs_session *session, const hs__startup *startup)
+static bool restores_from_copy(const struct hs_session *session)
 {
-    if (hs__initial_state(session) && (startup->checkpoint_prefix || hs__restores_partly(startup->restore_options)))
+    const hs__creation *creation = &session->creation;
+    if (session->recovery.initial && (creation->checkpoint_prefix || hs__restores_partly(&creation->restore_options)))
         return true;
-    return session->raw.saved_step < 0 && startup->restore == HS_RESTORE_NEVER;
+    return session->raw.saved_step < 0 && creation->restore == HS_RESTORE_NEVER;
 }
 
-/* Returns a lost session, for which there is no checkpoint, to its state at the opening. */
-static hs_code reinitialize(struct hs_session *session, const hs__startup *startup, hs_error *err)
+/* Returns a lost session without a checkpoint to its state at the opening. */
+static hs_code reinitialize(struct hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
-    if (!hs__initial_state(session) && has_outliving_variables(session))
+    if (!session->recovery.initial && has_outliving_variables(session))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "cannot recover: no checkpoint exists, and the initial state was not copied "
                             "(hs_recovery.snapshot_limit)");
-    hs_code code = hs__startup_initialize(raw, startup, err);
-    if (code || hs__initial_state(session))
-        return code ? code : hs_raw_session_restore_copy(raw, hs__initial_state(session), err);
+    hs_code code = hs__startup_initialize(session, err);
+    if (code || session->recovery.initial)
+        return code ? code : hs_raw_session_restore_copy(raw, session->recovery.initial, err);
     hs__raw_session_reinitialized(raw);
     return HS_OK;
-}
-
-/* Restores a lost session from a checkpoint, or to its state at the opening. */
-static hs_code restore_lost(struct hs_session *session, hs__startup *startup, hs_error *err)
-{
-    hs_raw_session *raw = &session->raw;
-    char *path = NULL;
-    if (!restores_from_copy(session, startup)) {
-        startup->restore = HS_RESTORE_IF_PRESENT;
-        hs_code code = hs__startup_restore(raw, startup, &path, err);
-        hs__free(&raw->env, path);
-        if (code || path)
-            return code;
-    }
-    return reinitialize(session, startup, err);
 }
 
 /* In a group the chief finds the checkpoint, and all ranks restore it. If one of them finds damage, the chief tries the
@@ -135,23 +95,20 @@ static hs_code restore_followers(void *user, const char *path, bool *damaged, hs
     return hs_error_set(err, HS_DATA_LOSS, "another rank found damage, and logged it");
 }
 
-static hs_code restore_chief(struct hs_session *session, hs__startup *startup, bool recovering, bool *restored,
-                             hs_error *err)
+static hs_code restore_chief(struct hs_session *session, bool recovering, bool *restored, hs_error *err)
 {
     const hs__acceptance others = {restore_followers, session};
     char *path = NULL;
-    bool prefer_copy = recovering && restores_from_copy(session, startup);
-    if (recovering)
-        startup->restore = HS_RESTORE_IF_PRESENT;
-    startup->others = &others;
-    hs_code code = prefer_copy ? HS_OK : hs__startup_restore(&session->raw, startup, &path, err);
-    startup->others = NULL;
+    const hs_restore_policy policy = recovering ? HS_RESTORE_IF_PRESENT : session->creation.restore;
+    hs_code code = HS_OK;
+    if (!(recovering && restores_from_copy(session)))
+        code = hs__startup_restore(session, policy, &others, &path, err);
     *restored = path != NULL;
     hs__free(&session->env, path);
     return *restored ? code : hs__send_path(session, code, "", err);
 }
 
-static hs_code restore_follower(struct hs_session *session, const hs__startup *startup, bool *restored, hs_error *err)
+static hs_code restore_follower(struct hs_session *session, bool *restored, hs_error *err)
 {
     char path[HS__PATH_SIZE];
     bool damaged;
@@ -161,7 +118,7 @@ static hs_code restore_follower(struct hs_session *session, const hs__startup *s
         *restored = path[0];
         if (code || !*restored)
             return code;
-        code = hs__startup_restore_path(&session->raw, startup, path, &damaged, &why);
+        code = hs__startup_restore_path(session, path, NULL, &damaged, &why);
         damaged = hs__is_damage_for_all(damaged, &why);
         if (code)
             hs_log(&session->env, HS_LOG_WARNING, "cannot restore '%s': %s", path, why.message);
@@ -171,10 +128,10 @@ static hs_code restore_follower(struct hs_session *session, const hs__startup *s
     }
 }
 
-static hs_code initialize_rank(struct hs_session *session, const hs__startup *startup, bool recovering, hs_error *err)
+static hs_code initialize_rank(struct hs_session *session, bool recovering, hs_error *err)
 {
-    hs_code code = recovering ? reinitialize(session, startup, err) : hs__startup_initialize(&session->raw, startup, err);
-    bool has_copy = recovering && hs__initial_state(session); /* of the same values on all ranks that have one */
+    hs_code code = recovering ? reinitialize(session, err) : hs__startup_initialize(session, err);
+    bool has_copy = recovering && session->recovery.initial; /* of the same values on all ranks that have one */
     if ((code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err)))
         return code;
     return session->agreement.word & HS__WORD_YES ? hs__send_variables(session, err) : HS_OK;
@@ -182,33 +139,31 @@ static hs_code initialize_rank(struct hs_session *session, const hs__startup *st
 
 static hs_code restore_group(struct hs_session *session, bool recovering, hs_error *err)
 {
-    hs__startup startup;
     bool restored = false;
-    fill_startup(session, &startup);
     hs_code code = hs__open_raw(session, err);
     if (!(code = hs__agree_on_part(session, 0, code, err)))
-        code = hs__is_chief(session) ? restore_chief(session, &startup, recovering, &restored, err)
-                                     : restore_follower(session, &startup, &restored, err);
+        code = hs__is_chief(session) ? restore_chief(session, recovering, &restored, err)
+                                     : restore_follower(session, &restored, err);
     if (!(code = hs__agree_on_part(session, 0, code, err)) && !restored)
-        code = initialize_rank(session, &startup, recovering, err);
-    return code ? code : hs__startup_finish(&session->raw, &startup, err);
+        code = initialize_rank(session, recovering, err);
+    return code ? code : hs__startup_finish(session, err);
 }
 
 static hs_code restore_or_initialize(struct hs_session *session, bool recovering, hs_error *err)
 {
-    hs__startup startup;
     if (hs__is_replica(session))
         return restore_group(session, recovering, err);
-    fill_startup(session, &startup);
     if (session->creation.is_worker)
-        return hs__startup_wait(session, &startup, err);
+        return hs__startup_wait(session, err);
+    const hs_restore_policy policy = recovering ? HS_RESTORE_IF_PRESENT : session->creation.restore;
+    char *path = NULL;
     hs_code code = hs__open_raw(session, err);
-    if (code)
-        return code;
-    if (!recovering)
-        return hs__startup_prepare(&session->raw, &startup, err);
-    code = restore_lost(session, &startup, err);
-    return code ? code : hs__startup_finish(&session->raw, &startup, err);
+    if (!code && !(recovering && restores_from_copy(session)))
+        code = hs__startup_restore(session, policy, NULL, &path, err);
+    if (!code && !path)
+        code = recovering ? reinitialize(session, err) : hs__startup_initialize(session, err);
+    hs__free(&session->env, path);
+    return code ? code : hs__startup_finish(session, err);
 }
 
 /* The threads. */
@@ -277,9 +232,10 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
             code = hs_coordinator_request_stop(session->coordinator, NULL);
         hook->cold->create_pending = code != HS_OK;
         if (code) {
-            code = hs__hook_failed(session, hook, "after_create_session", code, err);
-            if (!hook->cold->best_effort || (code = hs__mute(session, hook, "after_create_session", err)))
+            hs__hook_failed(session, hook, "after_create_session", code, err);
+            if (!hook->cold->best_effort)
                 return code;
+            hs__mute(session, hook, "after_create_session", err);
         } else if (hook->cold->failures_in_a_row) {
             hs__clear_failures(session, hook, "after_create_session");
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a session: its steps in order, and the cleanup if a step fails. */
+/* Opening a session. hs_session_open makes the session and copies its hooks; `begin` copies the options, calls the hooks'
+ * `begin` and finalizes the graph; hs__create_with_retries creates what can be lost. If one of them fails, hs__close_all
+ * closes the session. */
 #include "session/session.h"
 
-#include "checkpoint/restore.h"
-#include "session/startup.h"
 #include "threads/coordinator.h"
 
 #include <math.h>
@@ -89,10 +89,11 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         hs__set_current_hook(session, hook);
         hs_code code = hook->cold->ops.begin ? hook->cold->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code) {
-            code = hs__hook_failed(session, hook, "begin", code, err);
-            hook->cold->max_failures = 1; /* begin is not retried */
-            if (!hook->cold->best_effort || (code = hs__mute(session, hook, "begin", err)))
+            hs__hook_failed(session, hook, "begin", code, err);
+            if (!hook->cold->best_effort)
                 return code;
+            hook->cold->max_failures = 1; /* begin is not retried */
+            hs__mute(session, hook, "begin", err);
         }
         hs__clear(err); /* begin succeeded, or the hook is disabled: later hooks must not see its error */
     }
@@ -135,33 +136,6 @@ static hs_code copy_secs(double *secs, double given, double default_secs, const 
     return HS_OK;
 }
 
-static hs_code copy_creation(hs_session *session, const hs_session_options *options, hs_error *err)
-{
-    hs__creation *creation = &session->creation;
-    const double stop_grace_secs = options->stop_grace_secs;
-    hs_code code;
-    creation->restore = options->restore;
-    creation->restore_options = (hs_restore_options)HS_INIT(hs_restore_options);
-    creation->is_worker = options->is_worker;
-    creation->no_queue_runners = options->no_queue_runners;
-    creation->stop_grace_secs = stop_grace_secs;
-    if (!(stop_grace_secs >= 0) && stop_grace_secs != HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_session_options.stop_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
-                            stop_grace_secs);
-    if ((code = copy_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
-        (code = copy_path(session, &creation->checkpoint_prefix, options->checkpoint_prefix, err)) ||
-        (code = copy_path(session, &creation->summary_dir, options->summary_dir, err)) ||
-        (code =
-             copy_secs(&creation->max_wait_secs, options->max_wait_secs, 1800, "hs_session_options.max_wait_secs", err)) ||
-        (code = copy_secs(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
-                          "hs_session_options.recovery_wait_secs", err)) ||
-        (options->restore_options &&
-         (code = hs__copy_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
-        return code;
-    return hs__recovery_copy_options(session, options->recovery, err);
-}
-
 static hs_code copy_options(hs_session *session, const hs_session_options *options, hs_error *err)
 {
     if (options->checkpoint_dir && *options->checkpoint_dir && options->checkpoint_prefix && *options->checkpoint_prefix)
@@ -181,7 +155,24 @@ static hs_code copy_options(hs_session *session, const hs_session_options *optio
     session->config = (hs_bytes){config, options->config.size};
     if (!session->target || !config)
         return hs__no_memory(err, options->config.size, "the session's options");
-    return copy_creation(session, options, err);
+    hs__creation *creation = &session->creation;
+    creation->restore = options->restore;
+    creation->restore_options = (hs_restore_options)HS_INIT(hs_restore_options);
+    creation->is_worker = options->is_worker;
+    creation->no_queue_runners = options->no_queue_runners;
+    if ((code = copy_secs(&creation->stop_grace_secs, options->stop_grace_secs, 0, "hs_session_options.stop_grace_secs",
+                          err)) ||
+        (code = copy_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
+        (code = copy_path(session, &creation->checkpoint_prefix, options->checkpoint_prefix, err)) ||
+        (code = copy_path(session, &creation->summary_dir, options->summary_dir, err)) ||
+        (code =
+             copy_secs(&creation->max_wait_secs, options->max_wait_secs, 1800, "hs_session_options.max_wait_secs", err)) ||
+        (code = copy_secs(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
+                          "hs_session_options.recovery_wait_secs", err)) ||
+        (options->restore_options &&
+         (code = hs__copy_restore_options(&creation->restore_options, &session->env, options->restore_options, err))))
+        return code;
+    return hs__recovery_copy_options(session, options->recovery, err);
 }
 
 /* Returns a session with nothing opened. */
@@ -274,6 +265,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
         session->raw.rank = session->agreement.rank;
         session->raw.rank_count = session->agreement.rank_count;
     }
+    hs__plans_init(session);
     session->scaffold = options.scaffold;
     session->owns_scaffold = options.take_scaffold && options.scaffold;
     __attribute__((cleanup(close_after_exception))) hs_session *opening = session;

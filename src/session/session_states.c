@@ -71,7 +71,8 @@ static hs_code save_best_effort(void *self, hs_state_writer *out, hs_error *err)
         return written;
     hs__clear(err);
     hs__hook_failed(hook->cold->session, hook, "save_state", code, &error);
-    return hs__mute(hook->cold->session, hook, "save_state", &error);
+    hs__mute(hook->cold->session, hook, "save_state", &error);
+    return HS_OK;
 }
 
 static hs_code load_best_effort(void *self, hs_state_reader *in, hs_error *err)
@@ -86,7 +87,8 @@ static hs_code load_best_effort(void *self, hs_state_reader *in, hs_error *err)
     if (!code)
         return HS_OK;
     hs__hook_failed(hook->cold->session, hook, "load_state", code, &error);
-    return hs__mute(hook->cold->session, hook, "load_state", &error);
+    hs__mute(hook->cold->session, hook, "load_state", &error);
+    return HS_OK;
 }
 
 /* State of hooks with HS_HOOK_ANY_RANK_COUNT. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _XOPEN_SOURCE 700 /* SA_ONSTACK */
-/* Signal handlers of sessions. Handlers belong to the process, so the table of sessions that handle signals is global. */
+/* Signal handlers of sessions. Handlers belong to the process, so the table of sessions that handle signals is global.
+ * hs__signals_begin adds a session to it and installs the handler, which calls record_signal for each session. */
 #include "session/session.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_SESSIONS = 16, N_SIGNALS = 3, SAVE_SIGNAL = 2 };
+enum { MAX_SESSIONS = 16, N_SIGNALS = 3, SAVE_SIGNAL = 2, DEFAULT_GRACE_SECS = 30 };
 static const double MAX_GRACE_SECS = 1e9; /* 30 years */
 static const int signals[N_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
 
@@ -152,7 +153,7 @@ double hs_raw_session_grace_left_secs(hs_raw_session *raw)
     int64_t now = hs_env_monotonic_ns(&session->env);
     if (!session->signals.deadline_ns) {
         int64_t signal_ns = atomic_load(&session->signals.first_ns), since = signal_ns ? now_ns() - signal_ns : 0;
-        double grace = session->signals.handled ? fmin(session->signals.grace_secs, MAX_GRACE_SECS) : HS__SIGNAL_GRACE_SECS;
+        double grace = session->signals.handled ? fmin(session->signals.grace_secs, MAX_GRACE_SECS) : DEFAULT_GRACE_SECS;
         session->signals.deadline_ns = now - since + (int64_t)(grace * 1e9);
     }
     return session->signals.deadline_ns > now ? (double)(session->signals.deadline_ns - now) / 1e9 : 0;
@@ -177,7 +178,7 @@ hs_code hs__signals_copy_options(struct hs_session *session, bool handled, doubl
                             grace_secs);
     session->signals.handled = handled;
     if (handled)
-        session->signals.grace_secs = grace_secs == 0 ? HS__SIGNAL_GRACE_SECS : fmax(grace_secs, 0);
+        session->signals.grace_secs = grace_secs == 0 ? DEFAULT_GRACE_SECS : fmax(grace_secs, 0);
     return HS_OK;
 }
 

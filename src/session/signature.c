@@ -49,19 +49,14 @@ typedef struct {
     char mine_line[256], other_line[256];
 } comparison;
 
-static size_t line_length(hs_bytes text, size_t at)
-{
-    const char *data = text.data;
-    const char *end = at < text.size ? memchr(data + at, '\n', text.size - at) : NULL;
-    return end ? (size_t)(end - (data + at)) : text.size - at;
-}
-
 static void copy_line(char *to, size_t size, hs_bytes text, size_t at)
 {
-    if (at >= text.size)
+    if (at >= text.size) {
         snprintf(to, size, "nothing");
-    else
-        snprintf(to, size, "%.*s", (int)line_length(text, at), (const char *)text.data + at);
+        return;
+    }
+    const char *line = (const char *)text.data + at, *end = memchr(line, '\n', text.size - at);
+    snprintf(to, size, "%.*s", (int)(end ? (size_t)(end - line) : text.size - at), line);
 }
 
 static void compare(void *user, int32_t rank, hs_bytes other)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restores or initializes the variables of a session that was just opened, and checks that they are ready. */
-#include "session/startup.h"
+/* How the variables of a session that was just opened get their values, in the order of TensorFlow's SessionManager.
+ * session_create.c calls hs__startup_restore, hs__startup_initialize if no checkpoint was restored, and
+ * hs__startup_finish, which checks that the variables are ready. A worker calls hs__startup_wait instead. */
+#include "session/session.h"
 
 #include "base/text.h"
-#include "session/session.h"
+#include "checkpoint/restore.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,18 +16,6 @@ static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *fe
     if (code)
         hs_error_prefix(err, "cannot run '%s'", op);
     return code;
-}
-
-/* Waits for the next attempt. Returns false if the time is over or a stop was requested. */
-static bool wait_before_retry(const hs_raw_session *session, const hs__startup *startup, double *waited)
-{
-    double left = startup->max_wait_secs - *waited;
-    double secs = left < startup->recovery_wait_secs ? left : startup->recovery_wait_secs;
-    if (secs <= 0 || hs__stop_requested(hs__session_of(session)))
-        return false;
-    hs__pause(hs__session_of(session), secs);
-    *waited += secs;
-    return true;
 }
 
 /* Restoring. */
@@ -41,28 +31,27 @@ static void log_restored(hs_raw_session *session, const hs_saver *saver, const c
            hs__secs_text(secs, (double)(hs_env_monotonic_ns(&session->env) - began_ns) / 1e9));
 }
 
-hs_code hs__startup_restore_path(hs_raw_session *session, const hs__startup *startup, const char *path, bool *damaged,
+hs_code hs__startup_restore_path(struct hs_session *session, const char *path, const hs__acceptance *others, bool *damaged,
                                  hs_error *err)
 {
-    int64_t began_ns = hs_env_monotonic_ns(&session->env);
-    *damaged = false;
-    if (!startup->saver)
-        return HS_OK;
-    hs_code code = hs__restore(startup->saver, session, path, startup->restore_options, damaged, err);
-    if (!code && startup->others)
-        code = startup->others->accept(startup->others->user, path, damaged, err);
+    hs_saver *saver = hs_scaffold_fields(session->scaffold)->saver;
+    const int64_t began_ns = hs_env_monotonic_ns(&session->env);
+    hs_code code = hs__restore(saver, &session->raw, path, &session->creation.restore_options, damaged, err);
+    if (!code && others)
+        code = others->accept(others->user, path, damaged, err);
     if (!code)
-        log_restored(session, startup->saver, path, began_ns);
+        log_restored(&session->raw, saver, path, began_ns);
     return code;
 }
 
-static hs_code restore_prefix(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
+static hs_code restore_prefix(struct hs_session *session, const hs__acceptance *others, char **path, hs_error *err)
 {
+    const char *prefix = session->creation.checkpoint_prefix;
     bool damaged;
-    char *copy = hs__strdup(&session->env, startup->checkpoint_prefix);
+    char *copy = hs__strdup(&session->env, prefix);
     if (!copy)
-        return hs__no_memory(err, strlen(startup->checkpoint_prefix), "a path");
-    hs_code code = hs__startup_restore_path(session, startup, copy, &damaged, err);
+        return hs__no_memory(err, strlen(prefix), "a path");
+    hs_code code = hs__startup_restore_path(session, copy, others, &damaged, err);
     if (code)
         hs__free(&session->env, copy);
     else
@@ -70,36 +59,33 @@ static hs_code restore_prefix(hs_raw_session *session, const hs__startup *startu
     return code;
 }
 
-static hs_code restore_newest(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
+hs_code hs__startup_restore(struct hs_session *session, hs_restore_policy policy, const hs__acceptance *others, char **path,
+                            hs_error *err)
 {
+    const hs__creation *creation = &session->creation;
+    *path = NULL;
+    if (creation->checkpoint_prefix)
+        return restore_prefix(session, others, path, err);
+    if (!creation->checkpoint_dir || policy == HS_RESTORE_NEVER)
+        return HS_OK;
+    hs_saver *saver = hs_scaffold_fields(session->scaffold)->saver;
     const int64_t began_ns = hs_env_monotonic_ns(&session->env);
-    hs_code code = hs__restore_newest(startup->saver, session, startup->checkpoint_dir, startup->restore_options,
-                                      startup->others, path, err);
+    hs_code code =
+        hs__restore_newest(saver, &session->raw, creation->checkpoint_dir, &creation->restore_options, others, path, err);
     if (*path)
-        log_restored(session, startup->saver, *path, began_ns);
-    else if (!code && startup->restore == HS_RESTORE_REQUIRE)
+        log_restored(&session->raw, saver, *path, began_ns);
+    else if (!code && policy == HS_RESTORE_REQUIRE)
         code = hs_error_set(err, HS_NOT_FOUND, "%s: a checkpoint is required (HS_RESTORE_REQUIRE), but none exists",
-                            startup->checkpoint_dir);
+                            creation->checkpoint_dir);
     return code;
 }
 
-hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
+hs_code hs__startup_initialize(struct hs_session *session, hs_error *err)
 {
-    *path = NULL;
-    if (!startup->saver)
-        return HS_OK;
-    if (startup->checkpoint_prefix && *startup->checkpoint_prefix)
-        return restore_prefix(session, startup, path, err);
-    if (!startup->checkpoint_dir || !*startup->checkpoint_dir || startup->restore == HS_RESTORE_NEVER)
-        return HS_OK;
-    return restore_newest(session, startup, path, err);
-}
-
-hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *startup, hs_error *err)
-{
-    hs_code code = startup->init_op ? run_op(session, startup->init_op, startup->init_feeds, err) : HS_OK;
-    if (!code && startup->init_fn) {
-        code = startup->init_fn(startup->user, startup->scaffold, session, err);
+    const hs_scaffold_options *scaffold = hs_scaffold_fields(session->scaffold);
+    hs_code code = scaffold->init_op ? run_op(&session->raw, scaffold->init_op, scaffold->init_feeds, err) : HS_OK;
+    if (!code && scaffold->init_fn) {
+        code = scaffold->init_fn(scaffold->user, session->scaffold, &session->raw, err);
         if (hs__normalize_error(code, "it", err))
             hs_error_prefix(err, "init_fn");
     }
@@ -137,40 +123,30 @@ static hs_code run_check(hs_raw_session *session, const char *op, const char *wh
 }
 
 /* Runs the local init op and the ready checks. Results as in run_check. */
-static hs_code try_finish(hs_raw_session *session, const hs__startup *startup, bool *ready, hs_error *err)
+static hs_code try_finish(struct hs_session *session, bool *ready, hs_error *err)
 {
+    const hs_scaffold_options *scaffold = hs_scaffold_fields(session->scaffold);
     hs_code code = HS_OK;
-    if (startup->local_init_op) {
-        code = run_check(session, startup->ready_for_local_init_op, "ready for local_init_op", ready, err);
+    if (scaffold->local_init_op) {
+        code = run_check(&session->raw, scaffold->ready_for_local_init_op, "ready for local_init_op", ready, err);
         if (code || !*ready)
             return code;
-        code = run_op(session, startup->local_init_op, startup->local_init_feeds, err);
+        code = run_op(&session->raw, scaffold->local_init_op, scaffold->local_init_feeds, err);
     }
-    return code ? code : run_check(session, startup->ready_op, "ready", ready, err);
+    return code ? code : run_check(&session->raw, scaffold->ready_op, "ready", ready, err);
 }
 
-hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, hs_error *err)
+hs_code hs__startup_finish(struct hs_session *session, hs_error *err)
 {
     bool ready;
-    hs_code code = try_finish(session, startup, &ready, err);
+    hs_code code = try_finish(session, &ready, err);
     if (code || ready)
         return code;
     hs_error_prefix(err, "after initialization");
     return HS_FAILED_PRECONDITION;
 }
 
-/* The two ways to start. */
-
-hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup, hs_error *err)
-{
-    char *path;
-    hs_code code = hs__startup_restore(session, startup, &path, err);
-    bool restored = path != NULL;
-    hs__free(&session->env, path);
-    if (!code && !restored)
-        code = hs__startup_initialize(session, startup, err);
-    return code ? code : hs__startup_finish(session, startup, err);
-}
+/* Workers. */
 
 /* A variable without a device exists in each process, and the chief initializes only its own. A worker's would never be
  * ready. */
@@ -186,34 +162,38 @@ static hs_code check_devices(const hs_raw_session *raw, hs_error *err)
     return HS_OK;
 }
 
-hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup, hs_error *err)
+hs_code hs__startup_wait(struct hs_session *session, hs_error *err)
 {
-    hs_raw_session *raw = &session->raw;
-    hs_code device_code = check_devices(raw, err);
-    if (device_code)
-        return device_code;
+    const hs__creation *creation = &session->creation;
+    hs_code code = check_devices(&session->raw, err);
+    if (code)
+        return code;
     double waited = 0, next_log_secs = 0;
     hs_error why = {0};
     for (;;) {
         bool ready;
         hs__clear(&why);
-        hs_code code = hs__open_raw(session, &why);
+        code = hs__open_raw(session, &why);
         if (!code)
-            code = try_finish(raw, startup, &ready, &why);
+            code = try_finish(session, &ready, &why);
         if (!code && ready)
             return HS_OK;
         hs__close_raw(session, NULL);
         if (code && code != HS_UNAVAILABLE) /* HS_UNAVAILABLE: the chief may not have started yet */
             return hs__error_copy(err, &why), code;
         if (waited >= next_log_secs) { /* once a minute */
-            hs_log(&raw->env, HS_LOG_INFO, "waiting for the session to become ready: %s", why.message);
+            hs_log(&session->env, HS_LOG_INFO, "waiting for the session to become ready: %s", why.message);
             next_log_secs = waited + 60;
         }
-        if (!wait_before_retry(raw, startup, &waited))
-            break;
+        const double left = creation->max_wait_secs - waited;
+        const double secs = left < creation->recovery_wait_secs ? left : creation->recovery_wait_secs;
+        if (hs__stop_requested(session))
+            return hs_error_set(err, HS_CANCELLED, "a stop was requested while the session waited to become ready: %s",
+                                why.message);
+        if (secs <= 0)
+            return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the session did not become ready within %g s: %s", waited,
+                                why.message);
+        hs__pause(session, secs);
+        waited += secs;
     }
-    if (hs__stop_requested(session))
-        return hs_error_set(err, HS_CANCELLED, "a stop was requested while the session waited to become ready: %s",
-                            why.message);
-    return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the session did not become ready within %g s: %s", waited, why.message);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L /* gethostname, gmtime_r */
+/* Writes status.json and outcome.json (status_files.h): each function builds a whole file, and replaces the old one. */
 #include "session/status_files.h"
 
 #include "base/buffer.h"

@@ -57,8 +57,8 @@ void hs_session_request_stop(hs_session *session)
 
 /* Where a stop takes effect. */
 
-/* In a group, only what all ranks have agreed on. The end of the input of a run is no stop: the program may begin another
- * epoch. */
+/* In a group, only what all ranks have agreed on. The end of the input of a run is not a stop: the program may begin
+ * another epoch. */
 static unsigned stops_in_effect(const struct hs_session *session)
 {
     unsigned stops = hs__is_replica(session) ? session->agreement.stops : hs__own_stop_causes(session);

@@ -9,36 +9,27 @@
 /* Of the events in a file, which viewers load whole. Later events are dropped and counted. */
 static const size_t MAX_BYTES = (size_t)64 << 20;
 
-static hs_code build_trace(hs__trace *trace, const hs_run_context *run, int64_t step, const hs__trace_options *options,
-                           hs_error *err)
-{
-    const hs_env *env = &run->session->env;
-    int64_t to_realtime_ns = hs_env_realtime_ns(env) - hs_env_monotonic_ns(env);
-    size_t n;
-    const hs__hook_span *spans = hs__run_context_spans(run, &n);
-    hs__trace_spans(trace, spans, n, to_realtime_ns);
-    hs_code code = hs__trace_run(trace, options->metadata, options->show_memory, err);
-    return code ? code : hs__trace_finish(trace, step, err);
-}
-
-static hs_code write_json(const hs__trace *trace, const char *directory, const char *path, const hs_env *env, hs_error *err)
-{
-    if (!path)
-        return hs__no_memory(err, strlen(directory), "a path");
-    hs_code code = hs__make_directories(env, directory, err);
-    return code ? code : hs__file_replace(env, path, trace->json.data, trace->json.size, true, err);
-}
-
 hs_code hs__run_context_write_trace(const hs_run_context *run, int64_t step, const hs__trace_options *options,
                                     hs_error *err)
 {
     const hs_env *env = &run->session->env;
     hs__trace trace;
+    size_t n;
+    const hs__hook_span *spans = hs__run_context_spans(run, &n);
     hs__trace_begin(&trace, env, MAX_BYTES);
+    hs__trace_spans(&trace, spans, n, hs_env_realtime_ns(env) - hs_env_monotonic_ns(env));
+    hs_code code = hs__trace_run(&trace, options->metadata, options->show_memory, err);
+    if (!code)
+        code = hs__trace_finish(&trace, step, err);
     char *name = hs__format(env, "timeline-%lld.json", (long long)step);
     char *path = name ? hs__path_join(env, options->directory, name) : NULL;
-    hs_code code = build_trace(&trace, run, step, options, err);
-    if (!code && !(code = write_json(&trace, options->directory, path, env, err))) {
+    if (!code && !path)
+        code = hs__no_memory(err, strlen(options->directory), "a path");
+    if (!code)
+        code = hs__make_directories(env, options->directory, err);
+    if (!code)
+        code = hs__file_replace(env, path, trace.json.data, trace.json.size, true, err);
+    if (!code) {
         hs_log(env, HS_LOG_INFO, "step %lld: wrote profile %s", (long long)step, path);
         if (trace.dropped)
             hs_log(env, HS_LOG_WARNING, "%s: %lld events were dropped, because they exceed %zu bytes", path,

@@ -36,26 +36,6 @@ struct hs_thread {
 
 /* Creating and freeing. */
 
-static hs_thread *new_thread(const hs_thread_options *options, const hs_env *env, hs_error *err)
-{
-    hs_thread *thread = hs__alloc(env, 1, sizeof *thread);
-    char *name = hs__strdup(env, options->name);
-    hs_code code = thread && name ? HS_OK : hs__no_memory(err, sizeof *thread, "a thread");
-    if (code || hs__monitor_init(&thread->monitor, err)) {
-        hs__free(env, name);
-        hs__free(env, thread);
-        return NULL;
-    }
-    thread->env = *env;
-    thread->name = name;
-    thread->run = options->run;
-    thread->user = options->user;
-    thread->wake = options->wake;
-    atomic_init(&thread->references, 1);
-    atomic_init(&thread->stage, FRESH);
-    return thread;
-}
-
 hs_thread *hs__thread_new(const hs_thread_options *given, const hs_env *default_env, void (*release)(void *user),
                           hs_error *err)
 {
@@ -73,9 +53,22 @@ hs_thread *hs__thread_new(const hs_thread_options *given, const hs_env *default_
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_thread_options.run is NULL");
         return NULL;
     }
-    hs_thread *thread = new_thread(&options, &env, err);
-    if (thread)
-        thread->release = release;
+    hs_thread *thread = hs__alloc(&env, 1, sizeof *thread);
+    char *name = hs__strdup(&env, options.name);
+    hs_code code = thread && name ? HS_OK : hs__no_memory(err, sizeof *thread, "a thread");
+    if (code || hs__monitor_init(&thread->monitor, err)) {
+        hs__free(&env, name);
+        hs__free(&env, thread);
+        return NULL;
+    }
+    thread->env = env;
+    thread->name = name;
+    thread->run = options.run;
+    thread->user = options.user;
+    thread->wake = options.wake;
+    thread->release = release;
+    atomic_init(&thread->references, 1);
+    atomic_init(&thread->stage, FRESH);
     return thread;
 }
 
@@ -186,20 +179,6 @@ static void *run_body(void *user)
     return NULL;
 }
 
-static hs_code start_body(hs_thread *thread, hs_error *err)
-{
-    pthread_t id;
-    int result = hs__thread_start(&id, run_body, thread);
-    if (result) {
-        hs_error_set_errno(err, result, "cannot start thread '%s'", thread->name);
-        if (err)
-            err->code = HS_RESOURCE_EXHAUSTED;
-        return HS_RESOURCE_EXHAUSTED;
-    }
-    pthread_detach(id); /* hs_thread_wait waits for its stage instead */
-    return HS_OK;
-}
-
 static void undo_start(hs_thread *thread)
 {
     hs__monitor_lock(&thread->monitor);
@@ -226,10 +205,17 @@ hs_code hs_thread_start(hs_thread *thread, hs_error *err)
     hs__monitor_unlock(&thread->monitor);
     if (!fresh)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "thread '%s' was already started", thread->name);
-    hs_code code = start_body(thread, err);
-    if (code)
-        undo_start(thread);
-    return code;
+    pthread_t id;
+    int result = hs__thread_start(&id, run_body, thread);
+    if (!result) {
+        pthread_detach(id); /* hs_thread_wait waits for its stage instead */
+        return HS_OK;
+    }
+    hs_error_set_errno(err, result, "cannot start thread '%s'", thread->name);
+    if (err)
+        err->code = HS_RESOURCE_EXHAUSTED;
+    undo_start(thread);
+    return HS_RESOURCE_EXHAUSTED;
 }
 
 /* Calls the thread's wake function, if it has one, unless the thread has ended or another thread is calling it. */
@@ -308,13 +294,13 @@ void *hs__thread_user(const hs_thread *thread)
 
 /* Lists of threads. */
 
-/* `list` may be NULL. */
-static hs__thread_list *list_retain(hs__thread_list *list)
-{
-    if (list)
-        atomic_fetch_add(&list->references, 1);
-    return list;
-}
+/* Registered threads. A list is reference-counted and retains its threads. Its items never change, and new threads are
+ * appended. So hs_coordinator_join can retain a list and read its first items without a lock and without allocating. */
+typedef struct hs__thread_list {
+    atomic_size_t references;
+    size_t n, capacity;
+    hs_thread *items[];
+} hs__thread_list;
 
 static void list_release(const hs_env *env, hs__thread_list *list)
 {
@@ -588,8 +574,10 @@ static hs_code copy_options(hs_join_options *options, const hs_join_options *giv
 static void retain_registered(joining *j)
 {
     hs__monitor_lock(&j->coordinator->monitor);
-    j->registered = list_retain(j->coordinator->threads);
-    j->n = j->registered ? j->registered->n : 0;
+    if ((j->registered = j->coordinator->threads)) {
+        atomic_fetch_add(&j->registered->references, 1);
+        j->n = j->registered->n;
+    }
     hs__monitor_unlock(&j->coordinator->monitor);
 }
 

@@ -6,8 +6,6 @@
 
 #include "base/env.h"
 
-#include <stdatomic.h>
-
 /* A thread is reference-counted: by its handle, by itself while it is alive, and by every list that contains it. Lock
  * order: a thread's lock before its coordinator's. No function locks two threads. */
 
@@ -21,13 +19,5 @@ hs_thread *hs__thread_new(const hs_thread_options *options, const hs_env *defaul
                           hs_error *err);
 void *hs__thread_user(const hs_thread *thread);
 bool hs__thread_was_started(const hs_thread *thread);
-
-/* Registered threads. A list is reference-counted and retains its threads. Its items never change, and new threads are
- * appended. So hs_coordinator_join can retain a list and read its first items without a lock and without allocating. */
-typedef struct hs__thread_list {
-    atomic_size_t references;
-    size_t n, capacity;
-    hs_thread *items[];
-} hs__thread_list;
 
 #endif

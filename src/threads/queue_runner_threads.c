@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads that fill the queues of queue runners. The session's thread creates them and looks up all they
- * need. They use only private or retained objects, because a thread that does not end in time outlives the session and the
- * runner. */
+/* The threads that fill the queues of queue runners. hs_queue_runner_create_threads, in the session's thread, looks up all
+ * they need, creates and starts them; their bodies are enqueue and close_on_stop. They use only private or retained
+ * objects, because a thread that does not end in time outlives the session and the runner. */
 #include "backends/queue_runner.h"
 #include "backends/raw_session.h"
 #include "threads/coordinated_thread.h"
@@ -279,11 +279,14 @@ static hs_code new_work(hs__thread_group *group, hs_raw_session *session, const 
     return HS_OK;
 }
 
-static hs_code add_thread(hs__thread_group *group, hs_raw_session *session, const char *op, const char *label,
-                          hs_coordinator *coordinator, hs_threads *threads, hs_error *err)
+/* Adds thread number `index` of the group: one for each enqueue op, then close_on_stop. */
+static hs_code add_thread(hs__thread_group *group, size_t index, hs_raw_session *session, hs_coordinator *coordinator,
+                          hs_threads *threads, hs_error *err)
 {
     const hs_queue_runner *runner = group->runner;
-    bool enqueues = label == op;
+    const bool enqueues = index < runner->n_ops;
+    const char *op = enqueues ? runner->enqueue_ops[index] : runner->cancel_op;
+    const char *label = enqueues ? op : "close_on_stop";
     work *w;
     hs_code code = new_work(group, session, op, enqueues, &w, err);
     if (code)
@@ -302,18 +305,6 @@ static hs_code add_thread(hs__thread_group *group, hs_raw_session *session, cons
     }
     threads->items[count_listed(threads)] = thread;
     return coordinator ? hs_coordinator_register(coordinator, thread, err) : HS_OK;
-}
-
-static hs_code add_threads(hs__thread_group *group, hs_raw_session *session, hs_coordinator *coordinator,
-                           hs_threads *threads, hs_error *err)
-{
-    const hs_queue_runner *runner = group->runner;
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < runner->n_ops; i++)
-        code = add_thread(group, session, runner->enqueue_ops[i], runner->enqueue_ops[i], coordinator, threads, err);
-    if (!code && coordinator)
-        code = add_thread(group, session, runner->cancel_op, "close_on_stop", coordinator, threads, err);
-    return code;
 }
 
 /* Adds the group to the runner, unless the session already has one. Drops errors of earlier threads and makes room for one
@@ -362,14 +353,15 @@ static hs_code create_threads(hs_queue_runner *runner, hs_raw_session *session, 
     if (is_of_session(runner, session))
         return HS_OK;
     bool added;
-    hs_code code = reserve_threads(threads, &runner->env, runner->n_ops + (coordinator != NULL), err);
+    const size_t n = runner->n_ops + (coordinator ? 1 : 0); /* without a coordinator no stop is requested */
+    hs_code code = reserve_threads(threads, &runner->env, n, err);
     if (code || (code = new_group(runner, session, &group, err)))
         return code;
     pthread_mutex_lock(&runner->lock);
     code = add_group(runner, group, &added, err);
     pthread_mutex_unlock(&runner->lock);
-    if (!code && added)
-        code = add_threads(group, session, coordinator, threads, err);
+    for (size_t i = 0; !code && added && i < n; i++)
+        code = add_thread(group, i, session, coordinator, threads, err);
     release_group(group); /* its threads retain it */
     return code;
 }
