@@ -102,7 +102,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     run_status *hook = self;
     (void)coordinator, (void)err;
-    if (!hook->session && hook->earlier_save_secs > 0 && !(hs_raw_session_save_secs(session) > 0))
+    if (!hook->session) /* the first save of this session comes later */
         hs__raw_session_set_save_secs(session, hook->earlier_save_secs);
     hook->session = session;
     if (!hook->is_others)

@@ -158,6 +158,24 @@ hs_backend count_calls(counted *c, hs_backend inner)
     return (hs_backend){&c->ops, inner.self};
 }
 
+/* Slow saves. */
+
+static hs_code pass_time(void *self, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    stage *s = self;
+    (void)session, (void)step, (void)err;
+    test_env_advance(&s->t, s->save_secs);
+    return HS_OK;
+}
+
+hs_hook stage_slow_saver(stage *s, double secs)
+{
+    static const hs_saver_listener_ops slow = HS_INIT(hs_saver_listener_ops, .before_save = pass_time);
+    s->save_secs = secs;
+    return hs_checkpoint_saver(.checkpoint_dir = test_path(s->directory, "saves"), .every_n_secs = 1e6,
+                               .listeners = HS_LISTENERS({.ops = &slow, .self = s}));
+}
+
 /* Reading results. */
 
 int64_t latest_step(const char *directory)

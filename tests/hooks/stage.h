@@ -15,6 +15,7 @@ typedef struct stage {
     hs_session *session;
     hs_outcome outcome; /* of the last closed session */
     hs_error err;
+    double save_secs; /* how long a save by stage_slow_saver takes */
 } stage;
 
 /* Hooks that are made until the teardown get their memory from the test's environment. */
@@ -34,6 +35,10 @@ void stage_close(stage *s);
 
 /* Opening a session with this hook fails with this code and message. */
 void stage_refuses(stage *s, hs_hook hook, hs_code expected, const char *message);
+
+/* A checkpoint saver that saves to the directory "saves" when a session is created. Each save takes `secs`, also those of
+ * the slow savers that were made before. */
+hs_hook stage_slow_saver(stage *s, double secs);
 
 /* The same hook without the callbacks of the session's creation: its first call after begin is before_run. */
 hs_hook without_creation(hs_hook hook);

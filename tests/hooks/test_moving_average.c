@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "backends/device.h"
-#include "base/state.h"
 #include "hooks/poisoned.h"
 #include "session/own.h"
 

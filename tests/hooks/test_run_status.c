@@ -3,7 +3,6 @@
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 
-#include "session/services.h"
 #include "support/json.h"
 
 #include <errno.h>
@@ -40,6 +39,13 @@ static hs_hook status(const stage *s)
     return hs_run_status(.status_dir = s->directory);
 }
 
+/* Opens a session whose saves take `secs`. The first one is made before the first run. */
+static void open_with_saver(stage *s, double secs)
+{
+    const hs_hook hooks[] = {status(s), stage_slow_saver(s, secs)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+}
+
 /* Records that the present step is durable. */
 static void save(const stage *s)
 {
@@ -72,10 +78,9 @@ static void it_is_written_when_the_session_is_created(void **state)
 static void it_follows_the_saves(void **state)
 {
     stage *s = *state;
-    stage_open(s, status(s));
+    open_with_saver(s, 1.25);
     stage_run(s, "train", 3, 0);
     save(s);
-    hs__raw_session_set_save_secs(hs_session_raw(s->session), 1.25);
     stage_run(s, "train", 2, 0);
     assert_int_equal(number(s, "status.json", "last_durable_step"), 3);
     assert_int_equal(number(s, "status.json", "step"), 3);
@@ -110,29 +115,19 @@ static void at_the_end_the_phase_is_end(void **state)
 static void a_resumed_run_knows_how_long_a_save_takes(void **state)
 {
     stage *s = *state;
-    stage_open(s, status(s));
-    hs__raw_session_set_save_secs(hs_session_raw(s->session), 0.25);
+    open_with_saver(s, 0.25);
     stage_close(s);
     stage_open(s, status(s));
     assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 0.25);
 }
 
-static hs_code has_saved(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
-{
-    (void)self, (void)coordinator, (void)err;
-    hs__raw_session_set_save_secs(session, 3);
-    return HS_OK;
-}
-
 static void the_save_time_of_this_run_counts_more(void **state)
 {
     stage *s = *state;
-    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "saver", .after_create_session = has_saved);
-    stage_open(s, status(s));
-    hs__raw_session_set_save_secs(hs_session_raw(s->session), 0.25);
+    open_with_saver(s, 0.25);
     stage_close(s);
-    const hs_hook hooks[] = {{.ops = &ops}, status(s)};
-    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    hs_script_set_step(s->script, 1);
+    open_with_saver(s, 3);
     assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 3);
 }
 

@@ -2,8 +2,6 @@
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 
-#include "session/services.h"
-
 #include "base/state.h"
 
 #include <math.h>
@@ -47,10 +45,10 @@ static void it_stops_while_a_step_still_fits(void **state)
 static void it_leaves_time_to_save(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_stop_after(.this_run_secs = 20));
-    hs__raw_session_set_save_secs(hs_session_raw(s->session), 4);
+    hs_hook hooks[] = {hs_stop_after(.this_run_secs = 24), stage_slow_saver(s, 4)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err); /* saves once */
     assert_int_equal(train(s, 2, 99), 7);
-    assert_contains(s->t.log, "INFO: step 7: stopping: 6 s remain of this_run_secs 20; a step may take 2 s, a save 4 s, "
+    assert_contains(s->t.log, "INFO: step 7: stopping: 6 s remain of this_run_secs 24; a step may take 2 s, a save 4 s, "
                               "margin_secs is 0");
 }
 
