@@ -475,7 +475,7 @@ static void wait_for_ends(const joining *j)
         uint64_t seen = changes(j->coordinator);
         if (hs_coordinator_should_stop(j->coordinator) || !any_alive(j, count(j)))
             return;
-        wait_for_change(j->coordinator, seen, j->n_given ? hs__deadline(PERIOD) : HS__FOREVER);
+        wait_for_change(j->coordinator, seen, j->n_given || j->n_awaited ? hs__deadline(PERIOD) : HS__FOREVER);
     }
 }
 
