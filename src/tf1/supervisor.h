@@ -48,7 +48,6 @@ struct hs_supervisor {
     int64_t step;            /* of the last event */
 
     bool left_open;                        /* the last session is still open, because threads may use it */
-    bool asked;                            /* the last session was stopped, before an error */
     hs_session *session;                   /* the services' session. NULL: services were not started */
     hs_thread *services[HS__SERVICES + 1]; /* ended by NULL */
     size_t n_services;

@@ -137,7 +137,7 @@ hs_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const h
     hs_session *session = NULL;
     if (!copy_options(&options, given, &error) && !check(sv, &options, &error)) {
         hs_coordinator_clear_stop(sv->coordinator);
-        sv->left_open = sv->asked = false;
+        sv->left_open = false;
         if (!hold(sv, &error) && !hs__supervisor_open_writer(sv, &error))
             session = make_session(sv, &options, &error);
         if (!session || begin(sv, session, !options.no_standard_services, &error)) {
@@ -216,7 +216,6 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_session *session, hs_code code
         return code ? code : no_supervisor(err);
     if (hs__supervisor_is_inherited(sv))
         return refuse_inherited(err);
-    sv->asked |= hs_coordinator_should_stop(sv->coordinator) && !hs_coordinator_error(sv->coordinator, NULL);
     if (code) {
         hs_error_set(&own, code, "%s",
                      err && err->code == code && err->message[0] ? err->message
@@ -260,7 +259,8 @@ static hs_code copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error
 static bool opens_another(hs_supervisor *sv, const hs_recovery *recovery, int64_t *attempts, hs_error *error)
 {
     const double max_secs = fmax(recovery->backoff_secs, 60);
-    if (error->code != HS_ABORTED || recovery->max_attempts < 0 || sv->left_open || sv->asked)
+    if (error->code != HS_ABORTED || recovery->max_attempts < 0 || sv->left_open ||
+        hs_coordinator_clean_stop(sv->coordinator))
         return false;
     if (*attempts == recovery->max_attempts) {
         hs_error_prefix(error, "no progress after %lld recoveries", (long long)*attempts);

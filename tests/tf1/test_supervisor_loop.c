@@ -98,6 +98,26 @@ static void a_stop_is_not_lost_with_the_session(void **state)
     assert_int_equal(f->runs, 1);
 }
 
+static hs_code stop_lose_a_thread_and_abort(void *user, hs_session *session, hs_error *err)
+{
+    supervised *f = user;
+    hs_error lost;
+    hs_code code = stop_and_abort(user, session, err);
+    hs_error_set(&lost, HS_ABORTED, "lost by a thread");
+    if (code)
+        hs_supervisor_request_stop(f->sv, &lost);
+    return code;
+}
+
+static void a_stop_is_not_lost_with_a_thread(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(0));
+    assert_fails(hs_basic_train_loop(f->sv, NULL, stop_lose_a_thread_and_abort, f, &f->err), HS_ABORTED, &f->err,
+                 "lost by a thread");
+    assert_int_equal(f->runs, 1);
+}
+
 /* Attempts and their backoff. */
 
 #define RECOVERY(...) .recovery = &(const hs_recovery)HS_INIT(hs_recovery, __VA_ARGS__)
@@ -187,6 +207,7 @@ int main(void)
         supervised_test(a_lost_session_is_opened_again),
         supervised_test(an_aborted_opening_is_retried),
         supervised_test(a_stop_is_not_lost_with_the_session),
+        supervised_test(a_stop_is_not_lost_with_a_thread),
         supervised_test(sv_051s_attempts_have_a_limit),
         supervised_test(without_attempts_the_first_loss_is_the_last),
         supervised_test(attempts_with_progress_do_not_count),
