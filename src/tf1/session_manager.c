@@ -97,7 +97,7 @@ static hs_session *open_session(opening *o, hs_error *err)
         HS_SCAFFOLD_OPTIONS(.init_op = options->init_op && !o->awaits_checkpoint ? options->init_op : HS_NONE,
                             .init_feeds = options->init_feeds, .init_fn = initialize, .user = o, .ready_op = HS_NONE,
                             .ready_for_local_init_op = HS_NONE, .local_init_op = HS_NONE, .summary_op = HS_NONE,
-                            .saver = options->saver, .env = &o->manager->env),
+                            .saver = options->saver, .no_saver = !options->saver, .env = &o->manager->env),
         err);
     if (!scaffold)
         return NULL;

@@ -398,7 +398,8 @@ static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, 
                 .ready_for_local_init_op = for_local ? for_local : HS_NONE,
                 .local_init_op = given_or_first(sv, o->local_init_op, HS_LOCAL_INIT_OP),
                 .summary_op = given_or_first(sv, o->summary_op, HS_SUMMARY_OP),
-                .saver = (hs_saver *)given_or_first(sv, o->saver, HS_SAVERS), .env = sv->env);
+                .saver = o->no_saver ? NULL : (hs_saver *)given_or_first(sv, o->saver, HS_SAVERS), .no_saver = o->no_saver,
+                .env = sv->env);
     bool finalized = hs_backend_finalized(sv->backend);
     sv->scaffold = hs_scaffold_new(&options, err);
     if (!sv->scaffold || hs_scaffold_finalize(sv->scaffold, sv->backend, err))

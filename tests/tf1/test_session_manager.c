@@ -230,6 +230,28 @@ static void sm_037s_a_state_file_that_says_nothing(void **state)
     assert_true(served_number(s, "kept") == 7);
 }
 
+static void without_a_saver_the_savers_of_the_graph_do_not_matter(void **state)
+{
+    served *s = *state;
+    hs_saver *savers[] = {hs_saver_new(NULL, NULL), hs_saver_new(NULL, NULL)};
+    s->v = 1;
+    for (size_t n = 0;; n++) {
+        assert_true(served_prepare(s, PREPARE(.init_op = "init")));
+        served_close(s);
+        recover(s, PREPARE(0));
+        assert_non_null(s->session);
+        served_close(s);
+        assert_true(served_wait(s, 1));
+        served_close(s);
+        assert_int_equal(test_collection_size(served_backend(s), HS_SAVERS), n); /* they add none */
+        if (n == 2)
+            break;
+        assert_ok(s->b->ops->add_to_collection(s->b->graph, HS_SAVERS, savers[n], NULL, &s->b->err), &s->b->err);
+    }
+    for (int i = 0; i < 2; i++)
+        hs_saver_free(savers[i]);
+}
+
 static void nothing_to_work_with_is_an_error(void **state)
 {
     served *s = *state;
@@ -287,6 +309,7 @@ int main(void)
         served_test(sm_033s_not_being_ready_for_it_is_not_an_error),
         served_test(sm_036s_nowhere_to_restore_from_is_nothing_to_wait_for),
         served_test(sm_037s_a_state_file_that_says_nothing),
+        served_test(without_a_saver_the_savers_of_the_graph_do_not_matter),
         served_test(nothing_to_work_with_is_an_error),
         cmocka_unit_test(each_allocation_may_fail),
     };
