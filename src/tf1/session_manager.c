@@ -70,8 +70,8 @@ typedef struct {
     hs_backend backend;
     hs_session_manager_prepare_options options; /* complete */
     double max_wait_secs, waited;               /* INFINITY: no limit */
-    bool must_initialize;   /* refuse to go on if no checkpoint is restored, and nothing initializes the variables */
-    bool awaits_checkpoint; /* refuse to go on if no checkpoint is restored */
+    bool must_initialize;   /* refuse a session if no checkpoint is restored, and nothing initializes the variables */
+    bool awaits_checkpoint; /* refuse a session if no checkpoint is restored */
     bool refused;
 } opening;
 
@@ -128,6 +128,17 @@ static bool pause_between(opening *o)
     hs_env_sleep_ns(hs_backend_env(o->backend), secs < 1e9 ? (int64_t)(secs * 1e9 + 0.5) : INT64_MAX);
     o->waited += secs;
     return true;
+}
+
+/* Opens a session and, with wait_for_checkpoint, tries again until a checkpoint is restored or the time is over. */
+static hs_session *open_with_checkpoint(opening *o, hs_error *err)
+{
+    const char *directory = o->options.checkpoint_dir;
+    hs_session *session;
+    o->awaits_checkpoint = o->options.wait_for_checkpoint && o->options.saver && directory && *directory;
+    while (!(session = open_session(o, err)) && o->refused && o->awaits_checkpoint)
+        o->awaits_checkpoint = pause_between(o); /* false: the last attempt needs no checkpoint */
+    return session;
 }
 
 /* Ready checks. */
@@ -219,15 +230,11 @@ hs_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backend b
 {
     opening o;
     hs_error error = {0};
-    hs_session *session;
     bool ready;
     if (!begin(&o, manager, backend, options, 7200, &error))
         return end(NULL, &error, err);
-    const char *directory = o.options.checkpoint_dir;
     o.must_initialize = true;
-    o.awaits_checkpoint = o.options.wait_for_checkpoint && o.options.saver && directory && *directory;
-    while (!(session = open_session(&o, &error)) && o.refused && o.awaits_checkpoint)
-        o.awaits_checkpoint = pause_between(&o); /* false: the last attempt initializes */
+    hs_session *session = open_with_checkpoint(&o, &error);
     if (!session && o.refused)
         hs_error_set(&error, HS_FAILED_PRECONDITION,
                      "cannot initialize the model: no checkpoint was restored, and init_op, init_fn and local_init_op are "
@@ -255,7 +262,7 @@ hs_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend b
         return end(NULL, &error, err);
     o.options.init_op = NULL;
     o.options.init_fn = NULL;
-    hs_session *session = open_session(&o, &error);
+    hs_session *session = open_with_checkpoint(&o, &error);
     if (!session)
         return end(NULL, &error, err);
     const char *path = hs_raw_session_restored_from(hs_session_raw(session));

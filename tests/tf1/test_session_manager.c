@@ -164,6 +164,49 @@ static void sm_006_recovered_from_a_directory_or_a_path(void **state)
     test_remove_directory(empty);
 }
 
+static void move_to(const char *from, const char *to, const char *name)
+{
+    char old[512];
+    snprintf(old, sizeof old, "%s", test_path(from, name));
+    assert_int_equal(rename(old, test_path(to, name)), 0);
+}
+
+static char *destination;
+
+/* Another process saves its checkpoint after the second session was opened. */
+static void save_after_the_second(void *user)
+{
+    served *s = user;
+    if (s->opened != 3) /* save_checkpoint has opened one */
+        return;
+    for (const char *const *name = HS_NAMES("model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001"); *name; name++)
+        move_to(s->directory, destination, *name);
+}
+
+static void sm_006_recovered_from_a_checkpoint_that_is_waited_for(void **state)
+{
+    served *s = *state;
+    const hs_session_manager_prepare_options *options;
+    save_checkpoint(s);
+    s->v = 2;
+    s->options.recovery_wait_secs = 1;
+    char *empty = destination = test_make_directory();
+    options = PREPARE(.saver = s->saver, .checkpoint_dir = empty, .wait_for_checkpoint = true, .max_wait_secs = 3);
+    int64_t before = s->b->t.now_ns;
+    assert_false(recover(s, options));
+    assert_non_null(s->session);
+    assert_int_equal(s->b->t.now_ns - before, 3000000000);
+    served_close(s);
+    before = s->b->t.now_ns;
+    s->opened = s->closed = 1;
+    s->on_open = save_after_the_second;
+    assert_true(recover(s, options));
+    assert_int_equal(s->b->t.now_ns - before, 1000000000);
+    assert_true(served_number(s, "kept") == 7);
+    served_close(s);
+    test_remove_directory(empty);
+}
+
 static void sm_006_sm_028s_not_from_both(void **state)
 {
     served *s = *state;
@@ -300,6 +343,7 @@ int main(void)
         served_test(sm_004_sm_034s_prepared_by_the_local_init_op_with_its_own_feeds),
         served_test(sm_005_nothing_to_prepare_with),
         served_test(sm_006_recovered_from_a_directory_or_a_path),
+        served_test(sm_006_recovered_from_a_checkpoint_that_is_waited_for),
         served_test(sm_006_sm_028s_not_from_both),
         served_test(sm_008_a_check_for_no_op),
         served_test(sm_009_the_local_init_op_sees_restored_values),
