@@ -130,12 +130,16 @@ static bool pause_between(opening *o)
     return true;
 }
 
+static bool is_set(const char *path)
+{
+    return path && *path;
+}
+
 /* Opens a session and, with wait_for_checkpoint, tries again until a checkpoint is restored or the time is over. */
 static hs_session *open_with_checkpoint(opening *o, hs_error *err)
 {
-    const char *directory = o->options.checkpoint_dir;
     hs_session *session;
-    o->awaits_checkpoint = o->options.wait_for_checkpoint && o->options.saver && directory && *directory;
+    o->awaits_checkpoint = o->options.wait_for_checkpoint && o->options.saver && is_set(o->options.checkpoint_dir);
     while (!(session = open_session(o, err)) && o->refused && o->awaits_checkpoint)
         o->awaits_checkpoint = pause_between(o); /* false: the last attempt needs no checkpoint */
     return session;
@@ -204,6 +208,20 @@ static hs_code finish(const opening *o, hs_session *session, bool checks_ready, 
 
 /* The public functions. */
 
+/* The session gets the paths only with a saver, and its messages name hs_session_options. */
+static hs_code check_options(const hs_session_manager_prepare_options *options, hs_error *err)
+{
+    if (is_set(options->checkpoint_dir) && is_set(options->checkpoint_prefix))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_manager_prepare_options: both checkpoint_dir '%s' and checkpoint_prefix '%s' are "
+                            "given; give at most one of the two",
+                            options->checkpoint_dir, options->checkpoint_prefix);
+    if (options->config.size && !options->config.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_manager_prepare_options.config.data is NULL, but its size is not 0");
+    return HS_OK;
+}
+
 static bool begin(opening *o, const hs_session_manager *manager, hs_backend backend,
                   const hs_session_manager_prepare_options *given, double default_wait_secs, hs_error *err)
 {
@@ -211,6 +229,7 @@ static bool begin(opening *o, const hs_session_manager *manager, hs_backend back
     if (!manager)
         return !hs_error_set(err, HS_INVALID_ARGUMENT, "manager is NULL");
     return !(given && HS_STRUCT_TAKE(hs_session_manager_prepare_options, reserved, &o->options, given, err)) &&
+           !check_options(&o->options, err) &&
            copy_secs(&o->max_wait_secs, o->options.max_wait_secs, default_wait_secs,
                      "hs_session_manager_prepare_options.max_wait_secs", err);
 }

@@ -216,6 +216,10 @@ static void sm_006_sm_028s_not_from_both(void **state)
         recover(s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory, .checkpoint_prefix = "model.ckpt-1")));
     assert_null(s->session);
     assert_says(&s->b->err, HS_INVALID_ARGUMENT, "give at most one of the two");
+    assert_false(recover(s, PREPARE(.checkpoint_dir = s->directory, .checkpoint_prefix = "model.ckpt-1")));
+    assert_says(&s->b->err, HS_INVALID_ARGUMENT, "hs_session_manager_prepare_options: both checkpoint_dir '");
+    assert_false(served_prepare(s, PREPARE(.init_op = "init", .config = {NULL, 1})));
+    assert_says(&s->b->err, HS_INVALID_ARGUMENT, "hs_session_manager_prepare_options.config.data is NULL");
     assert_int_equal(s->opened, before); /* refused before a session is opened */
 }
 
