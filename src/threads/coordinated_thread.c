@@ -90,6 +90,13 @@ static hs_thread *retain_thread(hs_thread *thread)
     return thread;
 }
 
+static void release_user(hs_thread *thread)
+{
+    if (thread->release)
+        thread->release(thread->user);
+    thread->release = NULL;
+}
+
 static void destroy(hs_thread *thread)
 {
     hs_env env = thread->env;
@@ -98,8 +105,7 @@ static void destroy(hs_thread *thread)
     hs__monitor_unlock(&thread->monitor);
     if (coordinator) /* the thread was never started */
         hs__coordinator_release(coordinator);
-    if (thread->release)
-        thread->release(thread->user);
+    release_user(thread);
     hs__monitor_destroy(&thread->monitor);
     hs__free(&env, thread->name);
     hs__free(&env, thread);
@@ -111,18 +117,21 @@ static void release_thread(hs_thread *thread)
         destroy(thread);
 }
 
-void hs_thread_free(hs_thread *thread)
-{
-    if (thread)
-        release_thread(thread);
-}
-
-/* Ending. */
-
 static bool in_stage(const hs_thread *thread, stage wanted)
 {
     return atomic_load_explicit(&((hs_thread *)thread)->stage, memory_order_acquire) == (int)wanted;
 }
+
+void hs_thread_free(hs_thread *thread)
+{
+    if (!thread)
+        return;
+    if (in_stage(thread, FRESH)) /* no caller can start it any more, but a coordinator may retain it */
+        release_user(thread);
+    release_thread(thread);
+}
+
+/* Ending. */
 
 static void set_stage(hs_thread *thread, stage next)
 {

@@ -70,7 +70,7 @@ static void a_null_supervisor_has_nothing(void **state)
     assert_int_equal(hs_supervisor_save(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_null(hs_supervisor_loop(NULL, 1, NULL, NULL, &err));
     assert_int_equal(err.code, HS_INVALID_ARGUMENT);
-    hs_threads threads = {.items = (hs_thread *[]){NULL}};
+    hs_threads threads = {0};
     assert_int_equal(hs_supervisor_start_queue_runners(NULL, NULL, &threads, NULL), HS_INVALID_ARGUMENT);
     assert_null(threads.items);
     assert_int_equal(hs_supervisor_start_standard_services(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
