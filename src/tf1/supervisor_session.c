@@ -275,6 +275,16 @@ static bool opens_another(hs_supervisor *sv, const hs_recovery *recovery, int64_
                sv->coordinator, fmin(ldexp(recovery->backoff_secs, (int)fmin((double)*attempts - 2, 1000)), max_secs));
 }
 
+/* Calls the step function. On failure `err` has the returned code and a message. */
+static hs_code run_step(hs_supervisor_step_fn step, void *user, hs_session *session, hs_error *err)
+{
+    hs_code code = step(user, session, err);
+    if (code && (!err->code || !err->message[0]))
+        return hs_error_set(err, code, "the step function failed with %s", hs_code_name(code));
+    err->code = code;
+    return code;
+}
+
 hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_supervisor_step_fn step,
                             void *user, hs_error *err)
 {
@@ -295,7 +305,7 @@ hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_optio
             attempts = 0;
         }
         while (!code && !hs_supervisor_should_stop(sv))
-            code = step(user, session, &error);
+            code = run_step(step, user, session, &error);
         hs_supervisor_leave(sv, session, code, NULL, &error);
     } while (opens_another(sv, &recovery, &attempts, &error));
     return hs__supervisor_report(err, &error);
