@@ -67,6 +67,15 @@ static inline bool hs__supervisor_is_inherited(const hs_supervisor *sv)
     return sv->process != getpid();
 }
 
+/* Returns HS_FAILED_PRECONDITION in a forked child of the process that created the supervisor. */
+static inline hs_code hs__supervisor_refuse_inherited(const hs_supervisor *sv, hs_error *err)
+{
+    return hs__supervisor_is_inherited(sv)
+               ? hs_error_set(err, HS_FAILED_PRECONDITION,
+                              "the supervisor belongs to the parent process; a forked child cannot use it")
+               : HS_OK;
+}
+
 /* Sets *step to the current global step. On failure, and without a global step, it is -1. */
 hs_code hs__supervisor_step(hs_supervisor *sv, hs_session *session, int64_t *step, hs_error *err);
 /* Opens the writer, unless it is open or the supervisor writes no events. */

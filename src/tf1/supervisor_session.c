@@ -13,10 +13,10 @@ static hs_code no_supervisor(hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "supervisor is NULL");
 }
 
-static hs_code refuse_inherited(hs_error *err)
+/* For functions that take locks: a thread of the parent may hold them for ever. */
+static hs_code check_owner(const hs_supervisor *sv, hs_error *err)
 {
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the supervisor belongs to the parent process; a forked child cannot stop its sessions");
+    return sv ? hs__supervisor_refuse_inherited(sv, err) : no_supervisor(err);
 }
 
 /* Running. */
@@ -51,10 +51,11 @@ void hs_supervisor_unlock(hs_supervisor *sv)
 hs_code hs_supervisor_run(hs_supervisor *sv, hs_session *session, const hs_run_args *args, const hs_run_values **values,
                           hs_error *err)
 {
-    if (!sv)
-        return no_supervisor(err);
+    hs_code code = check_owner(sv, err);
+    if (code)
+        return code;
     hs_supervisor_lock(sv);
-    hs_code code = hs_raw_session_run(hs_session_raw(session), args, values, err);
+    code = hs_raw_session_run(hs_session_raw(session), args, values, err);
     hs_supervisor_unlock(sv);
     return code;
 }
@@ -118,8 +119,9 @@ static hs_code copy_options(hs_supervisor_session_options *to, const hs_supervis
 
 static hs_code check(const hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err)
 {
-    if (!sv)
-        return no_supervisor(err);
+    hs_code code = check_owner(sv, err);
+    if (code)
+        return code;
     if (options->wait_for_checkpoint && !sv->is_worker && !(sv->checkpoint_dir && sv->saves))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "wait_for_checkpoint is set, but the supervisor has no %s",
                             sv->checkpoint_dir ? "saver" : "checkpoint_dir");
@@ -161,16 +163,19 @@ hs_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervisor
 
 hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_session *session, hs_threads *threads, hs_error *err)
 {
+    hs_code code = check_owner(sv, err);
+    if (code)
+        return code;
     hs_supervisor_lock(sv); /* only a thread that has locked the session may fork it */
-    hs_code code =
-        hs_queue_runners_start(sv ? hs_session_raw(session) : NULL, hs_supervisor_coordinator(sv), true, threads, err);
+    code = hs_queue_runners_start(hs_session_raw(session), sv->coordinator, true, threads, err);
     hs_supervisor_unlock(sv);
     return code;
 }
 
 hs_code hs_supervisor_request_stop(hs_supervisor *sv, const hs_error *why)
 {
-    return sv ? hs_coordinator_request_stop(sv->coordinator, why) : HS_INVALID_ARGUMENT;
+    hs_code code = check_owner(sv, NULL);
+    return code ? code : hs_coordinator_request_stop(sv->coordinator, why);
 }
 
 bool hs_supervisor_should_stop(const hs_supervisor *sv)
@@ -202,9 +207,8 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
 hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *options, hs_error *err)
 {
     size_t live = 0;
-    if (!sv)
-        return no_supervisor(err);
-    return hs__supervisor_is_inherited(sv) ? refuse_inherited(err) : stop(sv, options, false, &live, err);
+    hs_code code = check_owner(sv, err);
+    return code ? code : stop(sv, options, false, &live, err);
 }
 
 hs_code hs_supervisor_leave(hs_supervisor *sv, hs_session *session, hs_code code, const hs_supervisor_stop_options *options,
@@ -215,7 +219,7 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_session *session, hs_code code
     if (!sv)
         return code ? code : no_supervisor(err);
     if (hs__supervisor_is_inherited(sv))
-        return refuse_inherited(err);
+        return hs__supervisor_refuse_inherited(sv, err);
     if (code) {
         hs_error_set(&own, code, "%s",
                      err && err->code == code && err->message[0] ? err->message

@@ -65,8 +65,8 @@ typedef struct hs_supervisor_options {
 HS_API hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err);
 /* Ends the services, closes the supervisor's own writer, and frees the supervisor. Close its sessions first.
  *
- * In a forked child this function does nothing, and hs_supervisor_stop() and hs_supervisor_leave() return
- * HS_FAILED_PRECONDITION: the supervisor, its threads and its files are the parent's. */
+ * In a forked child this function does nothing, and functions that open, run, save or stop sessions, or start threads,
+ * fail with HS_FAILED_PRECONDITION: the supervisor, its threads and its files are the parent's. */
 HS_API void hs_supervisor_free(hs_supervisor *sv);
 
 /* Sessions. */
