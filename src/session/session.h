@@ -22,7 +22,7 @@
  *   recovery.c                        retries and backoff after a loss; the initial state
  *   hooked_run.c                      runs with hooks, steps that the caller computes
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
- *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, run_args.c, outcome.c
+ *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, outcome.c
  *   stop.c                            why a session stops; what happens where a stop takes effect
  *   agreement.c                       decisions of the ranks of a group; signature.c: they compare what they train
  *   signals.c, failures.c, phase.c, hook_cost.c, metrics.c   one part of hs_session each
@@ -109,7 +109,7 @@ typedef enum hs__life {
     HS__READY = 0,
     HS__IN_STEP_FUNCTION, /* of hs_session_run_step; a loss is recovered after the whole function */
     HS__IN_OWN_STEP,      /* between hs_step_begin and hs_step_end */
-    HS__CREATING,         /* recovered, or opened by a session manager: it can neither run nor be closed */
+    HS__CREATING,         /* recovered: it can neither run nor be closed */
     HS__CLOSING,
 } hs__life;
 
