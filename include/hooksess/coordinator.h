@@ -49,6 +49,9 @@ HS_API void hs_coordinator_free(hs_coordinator *coordinator);
 HS_API hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why);
 /* Returns true if a stop was requested. Takes no lock. */
 HS_API bool hs_coordinator_should_stop(const hs_coordinator *coordinator);
+/* Returns true if a stop was requested without an error, and no error was kept before. True until
+ * hs_coordinator_clear_stop(), also if an error follows. */
+HS_API bool hs_coordinator_clean_stop(const hs_coordinator *coordinator);
 /* Blocks until a stop is requested, or `timeout_secs` have passed. HS_NEVER: no limit. Returns true if a stop was
  * requested. */
 HS_API bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double timeout_secs);

@@ -33,7 +33,7 @@ HS_API hs_queue_runner *hs_queue_runner_new(const hs_queue_runner_options *optio
 HS_API void hs_queue_runner_free(hs_queue_runner *runner);
 HS_API const char *hs_queue_runner_name(const hs_queue_runner *runner);
 
-/* The threads of queue runners: zero, or the list of hs_queue_runner_create_threads(). Frozen. */
+/* The threads of queue runners: zero, or a list that hs_queue_runner_create_threads() has added to. Frozen. */
 typedef struct hs_threads {
     hs_thread **items; /* ended by NULL, as hs_join_options.threads. NULL: no threads */
     const hs_env *env; /* the list's */
@@ -45,13 +45,14 @@ HS_API void hs_threads_free(hs_threads *threads);
  * coordinator, "QueueRunnerThread-QUEUE-close_on_stop". This one cancels pending enqueues when a stop is requested.
  *
  * coordinator  joins the threads, and stops on their errors. NULL: errors are logged and kept for hs_queue_runner_error()
- * start        false: the caller starts the threads
- * threads      the handles are added to this list. None are if the session has started this runner itself, or if threads
- *              of an earlier call still fill it. NULL: they are freed now
+ * start        starts all threads of the list. False: the caller starts them, or a later call with this list
+ * threads      the handles are added to this list, which is zero or from earlier calls. None are added if the session has
+ *              started this runner itself, or if threads of an earlier call still fill it. NULL: a list that is freed now
  *
- * On failure no thread is left running. If a thread cannot be started, the queue is cancelled and the coordinator stops
- * with the error. HS_UNIMPLEMENTED: the backend has no hs_backend_ops.fork. HS_NOT_FOUND: an op does not exist. Call it
- * from the session's thread. TensorFlow: QueueRunner.create_threads. */
+ * On failure the list gets no handles. If a thread cannot be started, the coordinator stops with the error, the queues are
+ * cancelled, and the threads that this call was to start end and leave the list. HS_UNIMPLEMENTED: the backend has no
+ * hs_backend_ops.fork. HS_NOT_FOUND: an op does not exist. Call it from the session's thread. TensorFlow:
+ * QueueRunner.create_threads. */
 HS_API hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
                                               bool start, hs_threads *threads, hs_error *err);
 /* Copies the kept error number `index` to `out`, which may be NULL. False after the last. The next start discards the

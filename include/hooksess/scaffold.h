@@ -38,7 +38,9 @@ typedef struct hs_scaffold_options {
     const hs_feed *local_init_feeds;     /* for local_init_op: HS_FEEDS(...) */
     const char *summary_op;              /* NULL: an op that merges the collection HS_SUMMARIES, if it has items */
     hs_saver *saver;                     /* NULL: a saver with the default options */
-    const hs_scaffold *copy_from;        /* its fields replace the NULL fields above. NULL: none */
+    bool no_saver; /* not even the default: the session has no checkpoint_dir and no checkpoint_prefix */
+    unsigned char reserved[7];
+    const hs_scaffold *copy_from; /* its fields replace the NULL fields above. NULL: none */
     const hs_env *env;
 } hs_scaffold_options;
 #define HS_SCAFFOLD_OPTIONS(...) HS_OPTIONS(hs_scaffold_options, __VA_ARGS__)

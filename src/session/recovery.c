@@ -46,7 +46,7 @@ hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery 
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
 {
     return hs__may_recover(session) && hs__is_preemption(hs_coordinator_error(session->coordinator, why)) &&
-           !hs__coordinator_asked(session->coordinator);
+           !hs_coordinator_clean_stop(session->coordinator);
 }
 
 /* The copy of the initial state. */

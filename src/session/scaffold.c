@@ -40,8 +40,10 @@ static void copy_defaults(hs_scaffold_options *to, const hs_scaffold *from)
         to->init_fn = fields.init_fn;
         to->user = fields.user;
     }
-    if (!to->saver)
+    if (!to->saver && !to->no_saver) {
         to->saver = fields.saver;
+        to->no_saver = fields.no_saver;
+    }
 }
 
 hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
@@ -52,13 +54,18 @@ hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
         return NULL;
     if (options.copy_from)
         copy_defaults(&options, options.copy_from);
+    if (options.saver && options.no_saver) {
+        hs_error_set(err, HS_INVALID_ARGUMENT,
+                     "hs_scaffold_options: both saver and no_saver are set; set at most one of the two");
+        return NULL;
+    }
     hs_scaffold *scaffold = hs__alloc(&env, 1, sizeof *scaffold);
     bool complete = scaffold != NULL;
     if (scaffold) {
         scaffold->env = env;
-        scaffold->fields =
-            *HS_SCAFFOLD_OPTIONS(.init_feeds = options.init_feeds, .init_fn = options.init_fn, .user = options.user,
-                                 .local_init_feeds = options.local_init_feeds, .saver = options.saver);
+        scaffold->fields = *HS_SCAFFOLD_OPTIONS(.init_feeds = options.init_feeds, .init_fn = options.init_fn,
+                                                .user = options.user, .local_init_feeds = options.local_init_feeds,
+                                                .saver = options.saver, .no_saver = options.no_saver);
     }
     for (size_t i = 0; complete && i < N_OPS; i++) {
         const char *name = *op_of(&options, i);
@@ -171,7 +178,7 @@ hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error
     for (size_t i = 0; !code && i < N_OPS; i++)
         if (!*op_of(&scaffold->fields, i) && !scaffold->none[i])
             code = resolve_op(scaffold, i, backend, &ops, err);
-    if (!code && !scaffold->fields.saver)
+    if (!code && !scaffold->fields.saver && !scaffold->fields.no_saver)
         code = resolve_saver(scaffold, backend, &ops, err);
     if (!code && ops.finalize)
         code = hs__normalize_error(ops.finalize(backend.self, true, err), "finalizing the graph", err);

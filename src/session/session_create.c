@@ -282,7 +282,7 @@ hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
 hs_code hs__discard_raw(struct hs_session *session, hs_error *err)
 {
     hs_error error = {0}, threads;
-    session->attempts.stop_was_requested = hs__coordinator_asked(session->coordinator);
+    session->attempts.stop_was_requested = hs_coordinator_clean_stop(session->coordinator);
     hs__stop_threads(session);
     if (hs__close_raw(session, &error))
         hs_log(&session->env, HS_LOG_WARNING, "%s", error.message);

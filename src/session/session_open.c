@@ -111,6 +111,11 @@ static hs_code finalize_scaffold(hs_session *session, hs_error *err)
     }
     if (!session->scaffold)
         return hs__error_copy(err, &error);
+    if (hs_scaffold_fields(session->scaffold)->no_saver &&
+        (session->creation.checkpoint_dir || session->creation.checkpoint_prefix))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s is set, but the scaffold has no_saver; set at most one of the two",
+                            session->creation.checkpoint_dir ? "checkpoint_dir" : "checkpoint_prefix");
     bool finalized = hs_backend_finalized(session->raw.backend);
     hs_code code = hs_scaffold_finalize(session->scaffold, session->raw.backend, err);
     session->finalized_graph = !code && !finalized && session->raw.ops.finalize;

@@ -25,7 +25,7 @@ bool hs_session_should_stop(const hs_session *session)
 bool hs__stop_requested(const struct hs_session *session)
 {
     const unsigned requested = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
-    return hs__stops(session) & requested || hs__coordinator_asked(session->coordinator);
+    return hs__stops(session) & requested || hs_coordinator_clean_stop(session->coordinator);
 }
 
 void hs__stop_step(struct hs_session *session)

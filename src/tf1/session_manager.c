@@ -70,8 +70,8 @@ typedef struct {
     hs_backend backend;
     hs_session_manager_prepare_options options; /* complete */
     double max_wait_secs, waited;               /* INFINITY: no limit */
-    bool must_initialize;   /* refuse to go on if no checkpoint is restored, and nothing initializes the variables */
-    bool awaits_checkpoint; /* refuse to go on if no checkpoint is restored */
+    bool must_initialize;   /* refuse a session if no checkpoint is restored, and nothing initializes the variables */
+    bool awaits_checkpoint; /* refuse a session if no checkpoint is restored */
     bool refused;
 } opening;
 
@@ -97,7 +97,7 @@ static hs_session *open_session(opening *o, hs_error *err)
         HS_SCAFFOLD_OPTIONS(.init_op = options->init_op && !o->awaits_checkpoint ? options->init_op : HS_NONE,
                             .init_feeds = options->init_feeds, .init_fn = initialize, .user = o, .ready_op = HS_NONE,
                             .ready_for_local_init_op = HS_NONE, .local_init_op = HS_NONE, .summary_op = HS_NONE,
-                            .saver = options->saver, .env = &o->manager->env),
+                            .saver = options->saver, .no_saver = !options->saver, .env = &o->manager->env),
         err);
     if (!scaffold)
         return NULL;
@@ -128,6 +128,21 @@ static bool pause_between(opening *o)
     hs_env_sleep_ns(hs_backend_env(o->backend), secs < 1e9 ? (int64_t)(secs * 1e9 + 0.5) : INT64_MAX);
     o->waited += secs;
     return true;
+}
+
+static bool is_set(const char *path)
+{
+    return path && *path;
+}
+
+/* Opens a session and, with wait_for_checkpoint, tries again until a checkpoint is restored or the time is over. */
+static hs_session *open_with_checkpoint(opening *o, hs_error *err)
+{
+    hs_session *session;
+    o->awaits_checkpoint = o->options.wait_for_checkpoint && o->options.saver && is_set(o->options.checkpoint_dir);
+    while (!(session = open_session(o, err)) && o->refused && o->awaits_checkpoint)
+        o->awaits_checkpoint = pause_between(o); /* false: the last attempt needs no checkpoint */
+    return session;
 }
 
 /* Ready checks. */
@@ -193,6 +208,20 @@ static hs_code finish(const opening *o, hs_session *session, bool checks_ready, 
 
 /* The public functions. */
 
+/* The session gets the paths only with a saver, and its messages name hs_session_options. */
+static hs_code check_options(const hs_session_manager_prepare_options *options, hs_error *err)
+{
+    if (is_set(options->checkpoint_dir) && is_set(options->checkpoint_prefix))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_manager_prepare_options: both checkpoint_dir '%s' and checkpoint_prefix '%s' are "
+                            "given; give at most one of the two",
+                            options->checkpoint_dir, options->checkpoint_prefix);
+    if (options->config.size && !options->config.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_manager_prepare_options.config.data is NULL, but its size is not 0");
+    return HS_OK;
+}
+
 static bool begin(opening *o, const hs_session_manager *manager, hs_backend backend,
                   const hs_session_manager_prepare_options *given, double default_wait_secs, hs_error *err)
 {
@@ -200,6 +229,7 @@ static bool begin(opening *o, const hs_session_manager *manager, hs_backend back
     if (!manager)
         return !hs_error_set(err, HS_INVALID_ARGUMENT, "manager is NULL");
     return !(given && HS_STRUCT_TAKE(hs_session_manager_prepare_options, reserved, &o->options, given, err)) &&
+           !check_options(&o->options, err) &&
            copy_secs(&o->max_wait_secs, o->options.max_wait_secs, default_wait_secs,
                      "hs_session_manager_prepare_options.max_wait_secs", err);
 }
@@ -219,15 +249,11 @@ hs_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backend b
 {
     opening o;
     hs_error error = {0};
-    hs_session *session;
     bool ready;
     if (!begin(&o, manager, backend, options, 7200, &error))
         return end(NULL, &error, err);
-    const char *directory = o.options.checkpoint_dir;
     o.must_initialize = true;
-    o.awaits_checkpoint = o.options.wait_for_checkpoint && o.options.saver && directory && *directory;
-    while (!(session = open_session(&o, &error)) && o.refused && o.awaits_checkpoint)
-        o.awaits_checkpoint = pause_between(&o); /* false: the last attempt initializes */
+    hs_session *session = open_with_checkpoint(&o, &error);
     if (!session && o.refused)
         hs_error_set(&error, HS_FAILED_PRECONDITION,
                      "cannot initialize the model: no checkpoint was restored, and init_op, init_fn and local_init_op are "
@@ -255,7 +281,7 @@ hs_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend b
         return end(NULL, &error, err);
     o.options.init_op = NULL;
     o.options.init_fn = NULL;
-    hs_session *session = open_session(&o, &error);
+    hs_session *session = open_with_checkpoint(&o, &error);
     if (!session)
         return end(NULL, &error, err);
     const char *path = hs_raw_session_restored_from(hs_session_raw(session));

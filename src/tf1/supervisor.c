@@ -94,6 +94,8 @@ hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_session *session, h
     if (!sv || step < -1)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_summary_computed: %s",
                             sv ? "step is negative; -1 selects the session's step" : "supervisor is NULL");
+    if (hs__supervisor_refuse_inherited(sv, err))
+        return HS_FAILED_PRECONDITION;
     if (sv->no_writer) /* as for a worker */
         return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot write a summary: %s",
                             sv->is_worker ? "this is a worker's supervisor; the chief's supervisor writes summaries"
@@ -145,6 +147,8 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_session *session, hs_error *err
     int64_t step;
     if (!sv || !session)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_save: %s is NULL", sv ? "session" : "supervisor");
+    if (hs__supervisor_refuse_inherited(sv, err))
+        return HS_FAILED_PRECONDITION;
     if (sv->is_worker || !sv->save_path || !saver)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot save a checkpoint: %s",
                             sv->is_worker    ? "this is a worker's supervisor; the chief's supervisor saves"
@@ -238,7 +242,7 @@ static hs_thread *start_looper(hs_supervisor *sv, const char *name, double secs,
 hs_thread *hs_supervisor_loop(hs_supervisor *sv, double interval_secs, hs_code (*fn)(void *user, hs_error *err), void *user,
                               hs_error *err)
 {
-    return start_looper(sv, "loop", interval_secs, fn, user, err);
+    return sv && hs__supervisor_refuse_inherited(sv, err) ? NULL : start_looper(sv, "loop", interval_secs, fn, user, err);
 }
 
 /* Starts a service that calls `loop` every `secs` seconds. 0: starts nothing. */
@@ -284,6 +288,8 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_session *ses
     if (!sv || !session)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_start_standard_services: %s is NULL",
                             sv ? "session" : "supervisor");
+    if (hs__supervisor_refuse_inherited(sv, err))
+        return HS_FAILED_PRECONDITION;
     if (sv->is_worker)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "this is a worker's supervisor; only the chief's supervisor starts the standard services");
@@ -398,7 +404,8 @@ static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, 
                 .ready_for_local_init_op = for_local ? for_local : HS_NONE,
                 .local_init_op = given_or_first(sv, o->local_init_op, HS_LOCAL_INIT_OP),
                 .summary_op = given_or_first(sv, o->summary_op, HS_SUMMARY_OP),
-                .saver = (hs_saver *)given_or_first(sv, o->saver, HS_SAVERS), .env = sv->env);
+                .saver = o->no_saver ? NULL : (hs_saver *)given_or_first(sv, o->saver, HS_SAVERS), .no_saver = o->no_saver,
+                .env = sv->env);
     bool finalized = hs_backend_finalized(sv->backend);
     sv->scaffold = hs_scaffold_new(&options, err);
     if (!sv->scaffold || hs_scaffold_finalize(sv->scaffold, sv->backend, err))

@@ -48,7 +48,6 @@ struct hs_supervisor {
     int64_t step;            /* of the last event */
 
     bool left_open;                        /* the last session is still open, because threads may use it */
-    bool asked;                            /* the last session was stopped, before an error */
     hs_session *session;                   /* the services' session. NULL: services were not started */
     hs_thread *services[HS__SERVICES + 1]; /* ended by NULL */
     size_t n_services;
@@ -66,6 +65,15 @@ static inline hs_code hs__supervisor_report(hs_error *err, const hs_error *error
 static inline bool hs__supervisor_is_inherited(const hs_supervisor *sv)
 {
     return sv->process != getpid();
+}
+
+/* Returns HS_FAILED_PRECONDITION in a forked child of the process that created the supervisor. */
+static inline hs_code hs__supervisor_refuse_inherited(const hs_supervisor *sv, hs_error *err)
+{
+    return hs__supervisor_is_inherited(sv)
+               ? hs_error_set(err, HS_FAILED_PRECONDITION,
+                              "the supervisor belongs to the parent process; a forked child cannot use it")
+               : HS_OK;
 }
 
 /* Sets *step to the current global step. On failure, and without a global step, it is -1. */

@@ -13,10 +13,10 @@ static hs_code no_supervisor(hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "supervisor is NULL");
 }
 
-static hs_code refuse_inherited(hs_error *err)
+/* For functions that take locks: a thread of the parent may hold them for ever. */
+static hs_code check_owner(const hs_supervisor *sv, hs_error *err)
 {
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the supervisor belongs to the parent process; a forked child cannot stop its sessions");
+    return sv ? hs__supervisor_refuse_inherited(sv, err) : no_supervisor(err);
 }
 
 /* Running. */
@@ -51,10 +51,11 @@ void hs_supervisor_unlock(hs_supervisor *sv)
 hs_code hs_supervisor_run(hs_supervisor *sv, hs_session *session, const hs_run_args *args, const hs_run_values **values,
                           hs_error *err)
 {
-    if (!sv)
-        return no_supervisor(err);
+    hs_code code = check_owner(sv, err);
+    if (code)
+        return code;
     hs_supervisor_lock(sv);
-    hs_code code = hs_raw_session_run(hs_session_raw(session), args, values, err);
+    code = hs_raw_session_run(hs_session_raw(session), args, values, err);
     hs_supervisor_unlock(sv);
     return code;
 }
@@ -118,8 +119,9 @@ static hs_code copy_options(hs_supervisor_session_options *to, const hs_supervis
 
 static hs_code check(const hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err)
 {
-    if (!sv)
-        return no_supervisor(err);
+    hs_code code = check_owner(sv, err);
+    if (code)
+        return code;
     if (options->wait_for_checkpoint && !sv->is_worker && !(sv->checkpoint_dir && sv->saves))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "wait_for_checkpoint is set, but the supervisor has no %s",
                             sv->checkpoint_dir ? "saver" : "checkpoint_dir");
@@ -137,7 +139,7 @@ hs_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const h
     hs_session *session = NULL;
     if (!copy_options(&options, given, &error) && !check(sv, &options, &error)) {
         hs_coordinator_clear_stop(sv->coordinator);
-        sv->left_open = sv->asked = false;
+        sv->left_open = false;
         if (!hold(sv, &error) && !hs__supervisor_open_writer(sv, &error))
             session = make_session(sv, &options, &error);
         if (!session || begin(sv, session, !options.no_standard_services, &error)) {
@@ -161,16 +163,19 @@ hs_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervisor
 
 hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_session *session, hs_threads *threads, hs_error *err)
 {
+    hs_code code = check_owner(sv, err);
+    if (code)
+        return code;
     hs_supervisor_lock(sv); /* only a thread that has locked the session may fork it */
-    hs_code code =
-        hs_queue_runners_start(sv ? hs_session_raw(session) : NULL, hs_supervisor_coordinator(sv), true, threads, err);
+    code = hs_queue_runners_start(hs_session_raw(session), sv->coordinator, true, threads, err);
     hs_supervisor_unlock(sv);
     return code;
 }
 
 hs_code hs_supervisor_request_stop(hs_supervisor *sv, const hs_error *why)
 {
-    return sv ? hs_coordinator_request_stop(sv->coordinator, why) : HS_INVALID_ARGUMENT;
+    hs_code code = check_owner(sv, NULL);
+    return code ? code : hs_coordinator_request_stop(sv->coordinator, why);
 }
 
 bool hs_supervisor_should_stop(const hs_supervisor *sv)
@@ -202,9 +207,8 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
 hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *options, hs_error *err)
 {
     size_t live = 0;
-    if (!sv)
-        return no_supervisor(err);
-    return hs__supervisor_is_inherited(sv) ? refuse_inherited(err) : stop(sv, options, false, &live, err);
+    hs_code code = check_owner(sv, err);
+    return code ? code : stop(sv, options, false, &live, err);
 }
 
 hs_code hs_supervisor_leave(hs_supervisor *sv, hs_session *session, hs_code code, const hs_supervisor_stop_options *options,
@@ -215,8 +219,7 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_session *session, hs_code code
     if (!sv)
         return code ? code : no_supervisor(err);
     if (hs__supervisor_is_inherited(sv))
-        return refuse_inherited(err);
-    sv->asked |= hs_coordinator_should_stop(sv->coordinator) && !hs_coordinator_error(sv->coordinator, NULL);
+        return hs__supervisor_refuse_inherited(sv, err);
     if (code) {
         hs_error_set(&own, code, "%s",
                      err && err->code == code && err->message[0] ? err->message
@@ -260,7 +263,8 @@ static hs_code copy_recovery(hs_recovery *to, const hs_recovery *given, hs_error
 static bool opens_another(hs_supervisor *sv, const hs_recovery *recovery, int64_t *attempts, hs_error *error)
 {
     const double max_secs = fmax(recovery->backoff_secs, 60);
-    if (error->code != HS_ABORTED || recovery->max_attempts < 0 || sv->left_open || sv->asked)
+    if (error->code != HS_ABORTED || recovery->max_attempts < 0 || sv->left_open ||
+        hs_coordinator_clean_stop(sv->coordinator))
         return false;
     if (*attempts == recovery->max_attempts) {
         hs_error_prefix(error, "no progress after %lld recoveries", (long long)*attempts);
@@ -273,6 +277,16 @@ static bool opens_another(hs_supervisor *sv, const hs_recovery *recovery, int64_
     return *attempts == 1 ||
            !hs_coordinator_wait_for_stop(
                sv->coordinator, fmin(ldexp(recovery->backoff_secs, (int)fmin((double)*attempts - 2, 1000)), max_secs));
+}
+
+/* Calls the step function. On failure `err` has the returned code and a message. */
+static hs_code run_step(hs_supervisor_step_fn step, void *user, hs_session *session, hs_error *err)
+{
+    hs_code code = step(user, session, err);
+    if (code && (!err->code || !err->message[0]))
+        return hs_error_set(err, code, "the step function failed with %s", hs_code_name(code));
+    err->code = code;
+    return code;
 }
 
 hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_supervisor_step_fn step,
@@ -295,7 +309,7 @@ hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_optio
             attempts = 0;
         }
         while (!code && !hs_supervisor_should_stop(sv))
-            code = step(user, session, &error);
+            code = run_step(step, user, session, &error);
         hs_supervisor_leave(sv, session, code, NULL, &error);
     } while (opens_another(sv, &recovery, &attempts, &error));
     return hs__supervisor_report(err, &error);

@@ -83,6 +83,13 @@ static hs_thread *retain_thread(hs_thread *thread)
     return thread;
 }
 
+static void release_user(hs_thread *thread)
+{
+    if (thread->release)
+        thread->release(thread->user);
+    thread->release = NULL;
+}
+
 static void destroy(hs_thread *thread)
 {
     hs_env env = thread->env;
@@ -91,8 +98,7 @@ static void destroy(hs_thread *thread)
     hs__monitor_unlock(&thread->monitor);
     if (coordinator) /* the thread was never started */
         hs__coordinator_release(coordinator);
-    if (thread->release)
-        thread->release(thread->user);
+    release_user(thread);
     hs__monitor_destroy(&thread->monitor);
     hs__free(&env, thread->name);
     hs__free(&env, thread);
@@ -104,18 +110,21 @@ static void release_thread(hs_thread *thread)
         destroy(thread);
 }
 
-void hs_thread_free(hs_thread *thread)
-{
-    if (thread)
-        release_thread(thread);
-}
-
-/* Ending. */
-
 static bool in_stage(const hs_thread *thread, stage wanted)
 {
     return atomic_load_explicit(&((hs_thread *)thread)->stage, memory_order_acquire) == (int)wanted;
 }
+
+void hs_thread_free(hs_thread *thread)
+{
+    if (!thread)
+        return;
+    if (in_stage(thread, FRESH)) /* no caller can start it any more, but a coordinator may retain it */
+        release_user(thread);
+    release_thread(thread);
+}
+
+/* Ending. */
 
 static void set_stage(hs_thread *thread, stage next)
 {
@@ -461,7 +470,7 @@ static void wait_for_ends(const joining *j)
         uint64_t seen = changes(j->coordinator);
         if (hs_coordinator_should_stop(j->coordinator) || !any_alive(j, count(j)))
             return;
-        wait_for_change(j->coordinator, seen, j->n_given ? hs__deadline(PERIOD) : HS__FOREVER);
+        wait_for_change(j->coordinator, seen, j->n_given || j->n_awaited ? hs__deadline(PERIOD) : HS__FOREVER);
     }
 }
 

@@ -61,7 +61,7 @@ static void stop(hs_coordinator *coordinator, const hs_error *error)
 {
     hs_error *kept = &coordinator->error;
     if (!error)
-        coordinator->asked |= !kept->code; /* after an error, threads end only because of that error */
+        coordinator->clean_stop |= !kept->code; /* after an error, threads end only because of that error */
     else if (!kept->code || (hs__is_preemption(kept->code) && !hs__is_preemption(error->code)))
         hs__error_copy(kept, error); /* a lost session can be recovered, so the first other error replaces it */
     atomic_store_explicit(&coordinator->stop, true, memory_order_release);
@@ -121,7 +121,7 @@ void hs_coordinator_clear_stop(hs_coordinator *coordinator)
         return;
     hs__monitor_lock(&coordinator->monitor);
     hs_error_clear(&coordinator->error);
-    coordinator->asked = coordinator->joined = false;
+    coordinator->clean_stop = coordinator->joined = false;
     atomic_store_explicit(&coordinator->stop, false, memory_order_release);
     hs__monitor_unlock(&coordinator->monitor);
 }
@@ -140,9 +140,9 @@ bool hs_coordinator_joined(const hs_coordinator *coordinator)
     return coordinator && read_flag(coordinator, &coordinator->joined);
 }
 
-bool hs__coordinator_asked(const hs_coordinator *coordinator)
+bool hs_coordinator_clean_stop(const hs_coordinator *coordinator)
 {
-    return coordinator && read_flag(coordinator, &coordinator->asked);
+    return coordinator && read_flag(coordinator, &coordinator->clean_stop);
 }
 
 /* Its threads. */

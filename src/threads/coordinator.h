@@ -9,9 +9,6 @@
 /* Returns true if the code reports a lost session, from which hs_recovery recovers. */
 bool hs__is_preemption(hs_code code);
 
-/* Returns true if a stop was requested without an error since the last hs_coordinator_clear_stop. */
-bool hs__coordinator_asked(const hs_coordinator *coordinator);
-
 /* Returns NULL if memory or locks are exhausted. */
 hs_coordinator *hs__coordinator_new(const hs_env *env);
 

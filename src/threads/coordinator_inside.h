@@ -14,7 +14,7 @@ struct hs_coordinator {
     hs__monitor monitor;        /* guards the fields below */
     size_t references;          /* the handle, and each registered thread that has not ended */
     bool released;              /* the handle was freed, so no thread can join */
-    bool asked;                 /* a stop was requested without an error */
+    bool clean_stop;            /* a stop was requested without an error */
     bool joined;
     hs_error error;                  /* the first */
     uint64_t changes;                /* counts stops and ends of threads */

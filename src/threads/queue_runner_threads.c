@@ -157,21 +157,15 @@ static void end_work(work *w)
     pthread_mutex_unlock(&w->group->runner->lock);
 }
 
-/* Ends the work of a thread that was not started. */
-static void drop_work(work *w)
-{
-    if (w->ended)
-        return;
-    if (w->enqueues)
-        stop_enqueuing(w->group);
-    end_work(w);
-}
-
 static void release_work(void *user)
 {
     work *w = user;
     hs_env env = w->group->runner->env;
-    drop_work(w);
+    if (!w->ended) { /* the thread was not started */
+        if (w->enqueues)
+            stop_enqueuing(w->group);
+        end_work(w);
+    }
     release_group(w->group);
     hs__free(&env, w);
 }
@@ -366,15 +360,6 @@ static hs_code create_threads(hs_queue_runner *runner, hs_raw_session *session, 
     return code;
 }
 
-/* After a failure: of the list from number `first` on, threads that were not started release the session now, even if a
- * coordinator retains them. */
-static void drop_unstarted(hs_threads *threads, size_t first)
-{
-    for (size_t i = first; threads->items && threads->items[i]; i++)
-        if (!hs__thread_was_started(threads->items[i]))
-            drop_work(hs__thread_user(threads->items[i]));
-}
-
 /* Starting. */
 
 /* Stops the group's started threads and cancels the queue, as close_on_stop may not have been started. */
@@ -390,20 +375,30 @@ static void abandon(hs__thread_group *group, hs_raw_session *session)
     group->ops.close(handle, NULL);
 }
 
+/* Returns the number of the first thread of the list that was not started. */
+static size_t find_unstarted(const hs_threads *threads)
+{
+    size_t i = 0;
+    while (threads->items && threads->items[i] && hs__thread_was_started(threads->items[i]))
+        i++;
+    return i;
+}
+
 /* Starts the threads of the list from number `first` on. If one cannot be started, requests a stop and ends the others. */
-static hs_code start_threads(hs_threads *threads, size_t first, hs_raw_session *session, hs_coordinator *coordinator,
-                             hs_error *err)
+static void start_threads(hs_threads *threads, size_t first, hs_raw_session *session, hs_coordinator *coordinator,
+                          hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = first; !code && threads->items && threads->items[i]; i++)
-        code = hs_thread_start(threads->items[i], err);
-    if (!code)
-        return HS_OK;
-    if (coordinator)
+        if (!hs__thread_was_started(threads->items[i]))
+            code = hs_thread_start(threads->items[i], err);
+    if (code && coordinator)
         hs_coordinator_request_stop(coordinator, err);
-    const work *w = hs__thread_user(threads->items[first]);
-    abandon(w->group, session);
-    return code;
+    for (size_t i = first; code && threads->items[i]; i++) {
+        const work *w = hs__thread_user(threads->items[i]);
+        if (!atomic_load(&w->group->abandoned))
+            abandon(w->group, session);
+    }
 }
 
 /* The public functions. */
@@ -430,13 +425,11 @@ hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *
                             runner ? "session" : "runner");
     if (!threads)
         threads = &unlisted;
-    const size_t first = count_listed(threads);
+    size_t first = count_listed(threads);
     if (!create_threads(runner, session, coordinator, threads, &error) && start)
-        start_threads(threads, first, session, coordinator, &error);
-    if (error.code) {
-        drop_unstarted(threads, first);
+        start_threads(threads, first = find_unstarted(threads), session, coordinator, &error);
+    if (error.code)
         cut_list(threads, first);
-    }
     if (!count_listed(threads))
         free_list(threads);
     hs_threads_free(&unlisted);

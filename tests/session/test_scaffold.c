@@ -90,6 +90,30 @@ static void ms_005_sa_050s_more_than_one_saver_to_choose_from(void **state)
     hs_scaffold_free(scaffold);
 }
 
+static void without_a_saver_the_graph_gets_none(void **state)
+{
+    bare *b = *state;
+    const hs_backend backend = hs_graph_backend(b->graph);
+    hs_saver *saver = hs_saver_new(NULL, NULL);
+    hs_scaffold *without = new_scaffold(HS_SCAFFOLD_OPTIONS(.no_saver = true));
+    hs_scaffold *copy = new_scaffold(HS_SCAFFOLD_OPTIONS(.copy_from = without));
+    hs_scaffold *with = new_scaffold(HS_SCAFFOLD_OPTIONS(.saver = saver, .copy_from = without));
+    assert_ok(finalize(b, without), &b->err);
+    assert_ok(finalize(b, copy), &b->err);
+    assert_null(hs_scaffold_fields(copy)->saver);
+    assert_true(hs_scaffold_fields(copy)->no_saver);
+    assert_ptr_equal(hs_scaffold_fields(with)->saver, saver);
+    assert_int_equal(test_collection_size(backend, HS_SAVERS), 0);
+    assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.checkpoint_dir = "run", .scaffold = copy), &b->err));
+    assert_says(&b->err, HS_INVALID_ARGUMENT, "checkpoint_dir is set, but the scaffold has no_saver");
+    assert_null(hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver, .no_saver = true), &b->err));
+    assert_says(&b->err, HS_INVALID_ARGUMENT, "both saver and no_saver are set");
+    hs_scaffold_free(with);
+    hs_scaffold_free(copy);
+    hs_scaffold_free(without);
+    hs_saver_free(saver);
+}
+
 static void ms_005_more_than_one_op_to_choose_from(void **state)
 {
     bare *b = *state;
@@ -364,6 +388,7 @@ int main(void)
         test(ms_003_defaults_without_variables),
         test(ms_004_sa_050s_the_defaults_of_a_graph_are_shared),
         test(ms_005_sa_050s_more_than_one_saver_to_choose_from),
+        test(without_a_saver_the_graph_gets_none),
         test(ms_005_more_than_one_op_to_choose_from),
         test(what_a_graph_has_collected_is_taken),
         test(ms_006_given_values_are_kept),

@@ -164,6 +164,49 @@ static void sm_006_recovered_from_a_directory_or_a_path(void **state)
     test_remove_directory(empty);
 }
 
+static void move_to(const char *from, const char *to, const char *name)
+{
+    char old[512];
+    snprintf(old, sizeof old, "%s", test_path(from, name));
+    assert_int_equal(rename(old, test_path(to, name)), 0);
+}
+
+static char *destination;
+
+/* Another process saves its checkpoint after the second session was opened. */
+static void save_after_the_second(void *user)
+{
+    served *s = user;
+    if (s->opened != 3) /* save_checkpoint has opened one */
+        return;
+    for (const char *const *name = HS_NAMES("model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001"); *name; name++)
+        move_to(s->directory, destination, *name);
+}
+
+static void sm_006_recovered_from_a_checkpoint_that_is_waited_for(void **state)
+{
+    served *s = *state;
+    const hs_session_manager_prepare_options *options;
+    save_checkpoint(s);
+    s->v = 2;
+    s->options.recovery_wait_secs = 1;
+    char *empty = destination = test_make_directory();
+    options = PREPARE(.saver = s->saver, .checkpoint_dir = empty, .wait_for_checkpoint = true, .max_wait_secs = 3);
+    int64_t before = s->b->t.now_ns;
+    assert_false(recover(s, options));
+    assert_non_null(s->session);
+    assert_int_equal(s->b->t.now_ns - before, 3000000000);
+    served_close(s);
+    before = s->b->t.now_ns;
+    s->opened = s->closed = 1;
+    s->on_open = save_after_the_second;
+    assert_true(recover(s, options));
+    assert_int_equal(s->b->t.now_ns - before, 1000000000);
+    assert_true(served_number(s, "kept") == 7);
+    served_close(s);
+    test_remove_directory(empty);
+}
+
 static void sm_006_sm_028s_not_from_both(void **state)
 {
     served *s = *state;
@@ -173,6 +216,10 @@ static void sm_006_sm_028s_not_from_both(void **state)
         recover(s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory, .checkpoint_prefix = "model.ckpt-1")));
     assert_null(s->session);
     assert_says(&s->b->err, HS_INVALID_ARGUMENT, "give at most one of the two");
+    assert_false(recover(s, PREPARE(.checkpoint_dir = s->directory, .checkpoint_prefix = "model.ckpt-1")));
+    assert_says(&s->b->err, HS_INVALID_ARGUMENT, "hs_session_manager_prepare_options: both checkpoint_dir '");
+    assert_false(served_prepare(s, PREPARE(.init_op = "init", .config = {NULL, 1})));
+    assert_says(&s->b->err, HS_INVALID_ARGUMENT, "hs_session_manager_prepare_options.config.data is NULL");
     assert_int_equal(s->opened, before); /* refused before a session is opened */
 }
 
@@ -230,6 +277,28 @@ static void sm_037s_a_state_file_that_says_nothing(void **state)
     assert_true(served_number(s, "kept") == 7);
 }
 
+static void without_a_saver_the_savers_of_the_graph_do_not_matter(void **state)
+{
+    served *s = *state;
+    hs_saver *savers[] = {hs_saver_new(NULL, NULL), hs_saver_new(NULL, NULL)};
+    s->v = 1;
+    for (size_t n = 0;; n++) {
+        assert_true(served_prepare(s, PREPARE(.init_op = "init")));
+        served_close(s);
+        recover(s, PREPARE(0));
+        assert_non_null(s->session);
+        served_close(s);
+        assert_true(served_wait(s, 1));
+        served_close(s);
+        assert_int_equal(test_collection_size(served_backend(s), HS_SAVERS), n); /* they add none */
+        if (n == 2)
+            break;
+        assert_ok(s->b->ops->add_to_collection(s->b->graph, HS_SAVERS, savers[n], NULL, &s->b->err), &s->b->err);
+    }
+    for (int i = 0; i < 2; i++)
+        hs_saver_free(savers[i]);
+}
+
 static void nothing_to_work_with_is_an_error(void **state)
 {
     served *s = *state;
@@ -278,6 +347,7 @@ int main(void)
         served_test(sm_004_sm_034s_prepared_by_the_local_init_op_with_its_own_feeds),
         served_test(sm_005_nothing_to_prepare_with),
         served_test(sm_006_recovered_from_a_directory_or_a_path),
+        served_test(sm_006_recovered_from_a_checkpoint_that_is_waited_for),
         served_test(sm_006_sm_028s_not_from_both),
         served_test(sm_008_a_check_for_no_op),
         served_test(sm_009_the_local_init_op_sees_restored_values),
@@ -287,6 +357,7 @@ int main(void)
         served_test(sm_033s_not_being_ready_for_it_is_not_an_error),
         served_test(sm_036s_nowhere_to_restore_from_is_nothing_to_wait_for),
         served_test(sm_037s_a_state_file_that_says_nothing),
+        served_test(without_a_saver_the_savers_of_the_graph_do_not_matter),
         served_test(nothing_to_work_with_is_an_error),
         cmocka_unit_test(each_allocation_may_fail),
     };

@@ -70,7 +70,7 @@ static void a_null_supervisor_has_nothing(void **state)
     assert_int_equal(hs_supervisor_save(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_null(hs_supervisor_loop(NULL, 1, NULL, NULL, &err));
     assert_int_equal(err.code, HS_INVALID_ARGUMENT);
-    hs_threads threads = {.items = (hs_thread *[]){NULL}};
+    hs_threads threads = {0};
     assert_int_equal(hs_supervisor_start_queue_runners(NULL, NULL, &threads, NULL), HS_INVALID_ARGUMENT);
     assert_null(threads.items);
     assert_int_equal(hs_supervisor_start_standard_services(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
@@ -78,6 +78,37 @@ static void a_null_supervisor_has_nothing(void **state)
     hs_supervisor_unlock(NULL);
     assert_int_equal(hs_supervisor_run(NULL, NULL, NULL, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_basic_train_loop(NULL, NULL, NULL, NULL, NULL), HS_INVALID_ARGUMENT);
+}
+
+static void sv_047s_the_first_of_several_savers_is_taken(void **state)
+{
+    supervised *f = *state;
+    const hs_backend backend = hs_graph_backend(f->graph);
+    hs_saver *savers[] = {hs_saver_new(NULL, NULL), hs_saver_new(NULL, NULL)};
+    for (int i = 0; i < 2; i++)
+        assert_ok(backend.ops->add_to_collection(backend.self, HS_SAVERS, savers[i], NULL, &f->err), &f->err);
+    add_v(f, HS_VARIABLE_LOCAL);
+    const hs_supervisor_options all[] = {OPTIONS(0), OPTIONS(.no_saver = true), OPTIONS(.is_worker = true)};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        supervise(f, all[i]);
+        prepare(f, NULL);
+        finish(f);
+    }
+    hs_supervisor_free(f->sv);
+    f->sv = NULL;
+    for (int i = 0; i < 2; i++)
+        hs_saver_free(savers[i]);
+}
+
+static void without_a_saver_the_graph_gets_none(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(.no_saver = true));
+    prepare(f, NULL);
+    assert_null(hs_supervisor_saver(f->sv));
+    assert_int_equal(test_collection_size(hs_graph_backend(f->graph), HS_SAVERS), 0);
+    finish(f);
 }
 
 static void sv_047s_the_first_of_a_collection_is_taken(void **state)
@@ -474,6 +505,8 @@ int main(void)
         supervised_test(sv_048s_defaults),
         supervised_test(names_may_be_none_and_intervals_never),
         supervised_test(a_null_supervisor_has_nothing),
+        supervised_test(sv_047s_the_first_of_several_savers_is_taken),
+        supervised_test(without_a_saver_the_graph_gets_none),
         supervised_test(sv_047s_the_first_of_a_collection_is_taken),
         supervised_test(sv_027_the_variable_named_global_step_is_it),
         supervised_test(steps_that_are_not_integers),

@@ -36,6 +36,24 @@ static void sv_052s_an_error_ends_the_basic_loop(void **state)
     assert_int_equal(f->runs, 3);
 }
 
+/* Returns a code without an error, and then another code than that of its error. */
+static hs_code fail_carelessly(void *user, hs_session *session, hs_error *err)
+{
+    (void)session;
+    if (((supervised *)user)->runs++)
+        hs_error_set(err, HS_NOT_FOUND, "no luck");
+    return HS_DATA_LOSS;
+}
+
+static void sv_052s_an_error_has_the_code_of_the_step_and_a_message(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(0));
+    assert_fails(hs_basic_train_loop(f->sv, NULL, fail_carelessly, f, &f->err), HS_DATA_LOSS, &f->err,
+                 "the step function failed with DATA_LOSS");
+    assert_fails(hs_basic_train_loop(f->sv, NULL, fail_carelessly, f, &f->err), HS_DATA_LOSS, &f->err, "no luck");
+}
+
 static hs_code be_unavailable(void *user, hs_session *session, hs_error *err)
 {
     (void)session;
@@ -95,6 +113,26 @@ static void a_stop_is_not_lost_with_the_session(void **state)
     supervised *f = *state;
     supervise(f, OPTIONS(0));
     assert_fails(hs_basic_train_loop(f->sv, NULL, stop_and_abort, f, &f->err), HS_ABORTED, &f->err, "gone");
+    assert_int_equal(f->runs, 1);
+}
+
+static hs_code stop_lose_a_thread_and_abort(void *user, hs_session *session, hs_error *err)
+{
+    supervised *f = user;
+    hs_error lost;
+    hs_code code = stop_and_abort(user, session, err);
+    hs_error_set(&lost, HS_ABORTED, "lost by a thread");
+    if (code)
+        hs_supervisor_request_stop(f->sv, &lost);
+    return code;
+}
+
+static void a_stop_is_not_lost_with_a_thread(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(0));
+    assert_fails(hs_basic_train_loop(f->sv, NULL, stop_lose_a_thread_and_abort, f, &f->err), HS_ABORTED, &f->err,
+                 "lost by a thread");
     assert_int_equal(f->runs, 1);
 }
 
@@ -183,10 +221,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         supervised_test(sv_051s_the_basic_loop),
         supervised_test(sv_052s_an_error_ends_the_basic_loop),
+        supervised_test(sv_052s_an_error_has_the_code_of_the_step_and_a_message),
         supervised_test(sv_051s_an_unavailable_session_ends_the_basic_loop),
         supervised_test(a_lost_session_is_opened_again),
         supervised_test(an_aborted_opening_is_retried),
         supervised_test(a_stop_is_not_lost_with_the_session),
+        supervised_test(a_stop_is_not_lost_with_a_thread),
         supervised_test(sv_051s_attempts_have_a_limit),
         supervised_test(without_attempts_the_first_loss_is_the_last),
         supervised_test(attempts_with_progress_do_not_count),

@@ -317,7 +317,7 @@ static void sv_009_the_bodys_error_and_not_the_queues(void **state)
 static void sv_030_no_queue_runners(void **state)
 {
     supervised *f = *state;
-    hs_threads threads = {.items = (hs_thread *[]){NULL}};
+    hs_threads threads = {0};
     add_v(f, 0);
     supervise(f, OPTIONS(0));
     prepare(f, NULL);

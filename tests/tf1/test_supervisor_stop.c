@@ -49,9 +49,38 @@ static void close_later(supervised *f, hs_thread *thread)
     close_session(f);
 }
 
+static hs_code never(void *user, hs_error *err)
+{
+    (void)user;
+    return hs_error_set(err, HS_DATA_LOSS, "it was called");
+}
+
+/* Returns false if a function of the parent's supervisor does anything. */
+static bool is_refused(supervised *f, hs_code code)
+{
+    bool is = code == HS_FAILED_PRECONDITION && strstr(f->err.message, "the supervisor belongs to the parent process");
+    hs_error_clear(&f->err);
+    return is;
+}
+
+static bool all_are_refused(supervised *f)
+{
+    hs_threads threads = {0};
+    return is_refused(f, hs_supervisor_save(f->sv, f->session, &f->err)) &&
+           is_refused(f, hs_supervisor_summary_computed(f->sv, f->session, three(f), 1, &f->err)) &&
+           is_refused(f, run_op(f, "v")) &&
+           is_refused(f, hs_supervisor_start_standard_services(f->sv, f->session, &f->err)) &&
+           is_refused(f, hs_supervisor_start_queue_runners(f->sv, f->session, &threads, &f->err)) &&
+           !hs_supervisor_loop(f->sv, 0, never, NULL, &f->err) && is_refused(f, f->err.code) &&
+           !hs_supervisor_managed_session(f->sv, NULL, &f->err) && is_refused(f, f->err.code) &&
+           hs_supervisor_request_stop(f->sv, NULL) == HS_FAILED_PRECONDITION;
+}
+
 static int stop_and_free(void *user)
 {
     supervised *f = user;
+    if (!all_are_refused(f))
+        return 1;
     hs_code code = hs_session_close(f->session, &f->err).error.code;
     if (code != HS_FAILED_PRECONDITION || !strstr(f->err.message, "forked child"))
         return 1;

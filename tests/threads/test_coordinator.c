@@ -2,8 +2,6 @@
 /* Stop requests of a coordinator, and the error that it keeps. */
 #include "threads/coordinated.h"
 
-#include "threads/coordinator.h"
-
 #include <math.h>
 
 static void co_001_a_stop_is_requested_and_seen(void **state)
@@ -34,7 +32,7 @@ static void a_new_coordinator_has_no_error(void **state)
     assert_int_equal(hs_coordinator_error(*state, &err), HS_OK);
     assert_int_equal(err.code, HS_OK);
     assert_false(hs_coordinator_joined(*state));
-    assert_false(hs__coordinator_asked(*state));
+    assert_false(hs_coordinator_clean_stop(*state));
 }
 
 static void the_end_of_the_work_is_not_an_error(void **state)
@@ -43,7 +41,7 @@ static void the_end_of_the_work_is_not_an_error(void **state)
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
         assert_int_equal(stop_with(*state, clean[i], "done"), HS_OK);
         assert_true(hs_coordinator_should_stop(*state));
-        assert_true(hs__coordinator_asked(*state));
+        assert_true(hs_coordinator_clean_stop(*state));
         assert_int_equal(hs_coordinator_error(*state, NULL), HS_OK);
         hs_coordinator_clear_stop(*state);
     }
@@ -55,14 +53,14 @@ static void an_error_is_not_a_requested_stop(void **state)
 {
     stop_with(*state, HS_ABORTED, "lost");
     hs_coordinator_request_stop(*state, NULL);
-    assert_false(hs__coordinator_asked(*state));
+    assert_false(hs_coordinator_clean_stop(*state));
     hs_coordinator_clear_stop(*state);
     hs_coordinator_request_stop(*state, NULL);
     stop_with(*state, HS_ABORTED, "lost");
-    assert_true(hs__coordinator_asked(*state));
+    assert_true(hs_coordinator_clean_stop(*state));
     assert_int_equal(hs_coordinator_error(*state, NULL), HS_ABORTED);
     hs_coordinator_clear_stop(*state);
-    assert_false(hs__coordinator_asked(*state));
+    assert_false(hs_coordinator_clean_stop(*state));
 }
 
 static void co_008_the_first_error_is_kept_whole(void **state)

@@ -145,6 +145,29 @@ static void awaited_threads_have_no_limit(void **state)
     hs_thread_free(slow);
 }
 
+static hs_code end_during_the_join(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    const size_t before = *(const size_t *)user;
+    (void)coordinator, (void)err;
+    while (waits_of_main() == before)
+        sched_yield();
+    return HS_OK;
+}
+
+static void awaited_threads_need_not_be_registered(void **state)
+{
+    hs_error err;
+    size_t before = waits_of_main();
+    hs_thread *thread =
+        hs_thread_new(HS_THREAD_OPTIONS(.name = "short", .run = end_during_the_join, .user = &before), &err);
+    assert_ok(hs_thread_start(thread, &err), &err);
+    const hs_join_options options = HS_INIT(hs_join_options, .awaited = HS_THREADS(thread));
+    assert_ok(hs_coordinator_join(*state, &options, &err), &err);
+    assert_false(hs_thread_alive(thread));
+    assert_false(hs_coordinator_should_stop(*state));
+    hs_thread_free(thread);
+}
+
 static void co_007_live_threads_may_be_ignored(void **state)
 {
     test_env *t = calloc(1, sizeof *t);
@@ -504,6 +527,7 @@ int main(void)
         coordinated_test(co_004_threads_register_themselves),
         coordinated_test(co_006_the_grace_period_ends),
         coordinated_test(awaited_threads_have_no_limit),
+        coordinated_test(awaited_threads_need_not_be_registered),
         coordinated_test(co_007_live_threads_may_be_ignored),
         coordinated_test(after_a_second_the_log_names_the_threads),
         coordinated_test(in_a_forked_child_no_thread_of_the_parent_is_alive),

@@ -594,6 +594,19 @@ static void each_allocation_may_fail(void **state)
     test_each_allocation(fill_somehow, state); /* with a coordinator */
 }
 
+static void threads_that_are_freed_before_their_start_close_their_handles(void **state)
+{
+    source *s = *state;
+    hs_queue_runner *runner = make_one(s, three);
+    hs_coordinator *coordinator = coordinate(s);
+    hs_threads threads = create(s, runner, coordinator, false);
+    assert_int_equal(s->open, 4);
+    hs_threads_free(&threads);
+    assert_int_equal(s->open, 2); /* the sessions, although the coordinator retains the threads */
+    hs_coordinator_free(coordinator);
+    hs_queue_runner_free(runner);
+}
+
 /* They are appended to the list. */
 static void a_list_collects_the_threads_of_several_runners(void **state)
 {
@@ -666,6 +679,7 @@ int main(void)
         test(a_thread_that_does_not_start_stops_the_coordinator),
         test(a_thread_that_does_not_start_ends_the_waiting_ones),
         cmocka_unit_test(each_allocation_may_fail),
+        test(threads_that_are_freed_before_their_start_close_their_handles),
         test(a_list_collects_the_threads_of_several_runners),
         test(a_runner_that_the_session_has_started_gets_no_more_threads),
     };

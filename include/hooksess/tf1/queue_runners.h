@@ -11,12 +11,12 @@
 
 HS_BEGIN_DECLS
 
-/* Creates the threads of all runners in the collection HS_QUEUE_RUNNERS (hs_queue_runner_create_threads).
+/* Creates the threads of all runners in the collection HS_QUEUE_RUNNERS and, with `start`, starts them after all were
+ * created. Parameters as in hs_queue_runner_create_threads(), which also adds to the list `threads`. If the collection is
+ * empty, the log gets a warning.
  *
- * threads  receives the handles, for hs_threads_free(). NULL: they are freed now. Empty if the session has started its
- *          runners itself, or if the collection is empty, which logs a warning
- *
- * On failure *threads is empty, and the coordinator stops with the error. TensorFlow: start_queue_runners. */
+ * On failure no thread of these runners is left running, the list gets no handles, and the coordinator stops with the
+ * error. TensorFlow: start_queue_runners. */
 HS_API hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
                                       hs_error *err);
 

@@ -14,7 +14,8 @@
  *     hs_session_close(session, &err);
  *     hs_session_manager_free(manager);
  *
- * The sessions do not recover, and do not start the graph's queue runners (hs_queue_runners_start).
+ * The sessions do not recover, and do not start the graph's queue runners (hs_queue_runners_start). While a session is
+ * open, its graph is finalized.
  *
  * Threads: one thread at a time per object. */
 
@@ -69,7 +70,8 @@ typedef struct hs_session_manager_prepare_options {
 HS_API hs_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backend backend,
                                               const hs_session_manager_prepare_options *options, hs_error *err);
 /* The same without init_op and init_fn. *initialized is true if a checkpoint was restored and the session is ready. If not,
- * the session is still open, and the log says why. TensorFlow: recover_session. */
+ * the session is open, too. Without a restored checkpoint, ready_op is not checked. A failed check is logged.
+ * TensorFlow: recover_session. */
 HS_API hs_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend backend,
                                               const hs_session_manager_prepare_options *options, bool *initialized,
                                               hs_error *err);

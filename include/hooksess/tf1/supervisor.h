@@ -65,8 +65,8 @@ typedef struct hs_supervisor_options {
 HS_API hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err);
 /* Ends the services, closes the supervisor's own writer, and frees the supervisor. Close its sessions first.
  *
- * In a forked child this function does nothing, and hs_supervisor_stop() and hs_supervisor_leave() return
- * HS_FAILED_PRECONDITION: the supervisor, its threads and its files are the parent's. */
+ * In a forked child this function does nothing, and functions that open, run, save or stop sessions, or start threads,
+ * fail with HS_FAILED_PRECONDITION: the supervisor, its threads and its files are the parent's. */
 HS_API void hs_supervisor_free(hs_supervisor *sv);
 
 /* Sessions. */
@@ -177,7 +177,9 @@ HS_API hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_session *
 HS_API hs_thread *hs_supervisor_loop(hs_supervisor *sv, double interval_secs, hs_code (*fn)(void *user, hs_error *err),
                                      void *user, hs_error *err);
 
-/* As hs_coordinator_request_stop() and _should_stop(). For the other calls, use hs_supervisor_coordinator(). */
+/* As hs_coordinator_request_stop() and _should_stop(). For the other calls, pass hs_supervisor_coordinator() to
+ * hs_coordinator_wait_for_stop() (TensorFlow: Supervisor.wait_for_stop) and hs_coordinator_stop_on_error()
+ * (Supervisor.stop_on_exception). */
 HS_API hs_code hs_supervisor_request_stop(hs_supervisor *sv, const hs_error *why);
 HS_API bool hs_supervisor_should_stop(const hs_supervisor *sv);
 
