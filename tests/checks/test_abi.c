@@ -77,7 +77,7 @@ ENDS(hs_op_def, type, 80);
 ENDS(hs_variable_def, reserved, 176);
 ENDS(hs_session_options, hooks, 144);
 ENDS(hs_training_options, chief_only_hooks, 248);
-ENDS(hs_scaffold_options, env, 104);
+ENDS(hs_scaffold_options, env, 112);
 ENDS(hs_saver_options, user, 112);
 ENDS(hs_checkpoint_manager_options, user, 72);
 ENDS(hs_restore_options, reserved, 48);
