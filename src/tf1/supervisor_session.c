@@ -13,7 +13,7 @@ static hs_code no_supervisor(hs_error *err)
     return hs_error_set(err, HS_INVALID_ARGUMENT, "supervisor is NULL");
 }
 
-/* For functions that take locks: a thread of the parent may hold them for ever. */
+/* For functions that take locks: a thread of the parent may hold them forever. */
 static hs_code check_owner(const hs_supervisor *sv, hs_error *err)
 {
     return sv ? hs__supervisor_refuse_inherited(sv, err) : no_supervisor(err);
