@@ -352,8 +352,12 @@ static hs_code write_by_program(save *s, hs_error *err)
     hs_code code = prefix ? HS_OK : hs__no_memory(err, strlen(s->files.prefix), "a path");
     if (!code) {
         hs__remove_all(s->env, directory); /* of a failed save. What remains would be taken for what the program writes */
-        code = s->env->files.ops->make_directory(s->env->files.user, directory, err);
-        code = hs__file_result(code, directory, err);
+        const hs_file_system *files = &s->env->files;
+        code = hs__file_result(files->ops->make_directory(files->user, directory, err), directory, err);
+        if (code == HS_ALREADY_EXISTS && !files->ops->remove_directory) {
+            hs__clear(err); /* it is empty */
+            code = HS_OK;
+        }
     }
     if (!code) {
         code = saver->save_variables(saver->user, s->list->session, prefix, err);

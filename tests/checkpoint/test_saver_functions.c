@@ -279,6 +279,26 @@ static void its_directory_is_empty(void **state)
     assert_no_checkpoint(f, 3);
 }
 
+/* remove_directory of hs_env.files is optional. The directory that stays is used again. */
+static void a_directory_that_cannot_be_removed_is_used_again(void **state)
+{
+    fixture *f = *state;
+    program p;
+    hs_file_system_ops ops = *f->t.env.files.ops;
+    hs_env env = f->t.env;
+    hs_saver_options options = with_functions(&p, f);
+    ops.remove_directory = NULL;
+    env.files.ops = &ops;
+    options.env = &env;
+    use_saver(f, options);
+    save_at(f, 1);
+    save_at(f, 1);
+    assert_ok(restore(f, 1), &f->err);
+    assert_true(model_is(&f->m, 1));
+    hs_saver_free(f->saver);
+    f->saver = NULL;
+}
+
 static hs_code little_space(void *user, const char *path, uint64_t *bytes, hs_error *err)
 {
     (void)path, (void)err;
@@ -462,6 +482,7 @@ int main(void)
         with_fixture(state_is_saved_and_restored_too),
         with_fixture(a_function_that_fails_leaves_the_previous_checkpoint),
         with_fixture(its_directory_is_empty),
+        with_fixture(a_directory_that_cannot_be_removed_is_used_again),
         with_fixture(a_save_needs_the_space_of_the_variables_twice),
         with_fixture(anything_may_fail),
         with_fixture(the_function_restores_what_only_it_knows),
