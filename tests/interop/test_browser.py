@@ -181,7 +181,7 @@ class Trained(BrowserCase):
     def test_the_confusion_matrix_is_the_accuracy(self):
         self.open("text")
         script = """
-            const table = all('table').find(table => text(table).includes('label \\\\ said'));
+            const table = all('table').find(table => text(table).includes('label \\\\ predicted'));
             return table ? [...table.rows].slice(1).map(row => [...row.cells].slice(1).map(cell => Number(text(cell)))) : [];"""
         rows = self.wait_for(len, "the confusion matrix", script)
         self.assertEqual([sum(row) for row in rows], [1000] * 10)
