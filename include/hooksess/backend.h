@@ -8,12 +8,6 @@
 /* The interface between a session and the engine that runs a graph of named ops and tensors, for authors of backends
  * (docs/guide/writing-a-backend.md) and for hooks that read the graph.
  *
- *     static const hs_backend_ops ops =
- *         HS_INIT(hs_backend_ops, .name = "mine", .find = my_find, .open = my_open, .run = my_run, .close = my_close);
- *     ...
- *     hs_backend mine = {&ops, &my_engine};
- *     hs_session *session = hs_session_open(mine, NULL, &err);
- *
  * Threads: one thread at a time per object. A backend and its sessions are one object, unless the backend allows more. */
 
 HS_BEGIN_DECLS
@@ -21,7 +15,7 @@ HS_BEGIN_DECLS
 /* An op, or an output of an op. Nodes with the same `op` and `output` are the same. Frozen. */
 typedef struct hs_node {
     void *op;          /* for the backend's use */
-    int32_t output;    /* index of the output. -1: the op itself, which has no value */
+    int32_t output;    /* index of the output. -1: the op, which has no value */
     int32_t n_outputs; /* number of the op's outputs */
 } hs_node;
 
@@ -77,8 +71,7 @@ typedef struct hs_backend_call {
     bool (*has_input)(void *user); /* hs_op_has_input. May be NULL */
 } hs_backend_call;
 
-/* A flag: values stay valid until the next run of the same level. Without it, the session copies them before other levels
- * run. */
+/* A flag: values stay valid until the next run of the same level. Without it, the session copies them. */
 enum { HS_BACKEND_KEEPS_VALUES = 1 };
 /* A flag: views from read_variable stay valid until the next run or write, in any thread. Without it, a foreground save
  * uses one thread. */
@@ -91,7 +84,7 @@ enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 #define HS_READY_FOR_LOCAL_INIT_OP "ready_for_local_init_op"
 #define HS_LOCAL_INIT_OP           "local_init_op"
 #define HS_SUMMARY_OP              "summary_op"
-#define HS_SUMMARIES               "summaries" /* ops that the default summary op merges */
+#define HS_SUMMARIES               "summaries" /* merged by the default summary op */
 #define HS_SAVERS                  "savers"
 #define HS_QUEUE_RUNNERS           "queue_runners"
 
@@ -109,8 +102,7 @@ typedef struct hs_write_guard {
 } hs_write_guard;
 
 /* The functions of a backend. They may be NULL, except (required) ones. The first group takes the backend's `self`, the
- * second a session from `open`. Returned strings and structs live as long as the backend. An index past the last item
- * returns false or NULL. */
+ * second a session from `open`. Returned strings and structs live as long as the backend. */
 typedef struct hs_backend_ops {
     size_t size;
     const char *name;
@@ -131,7 +123,7 @@ typedef struct hs_backend_ops {
     /* The items of a collection, in order of addition. */
     bool (*collection_item)(void *self, const char *key, size_t index, const void **item);
     /* Adds an item, also to a finalized graph. Copies a name. A saver or queue runner lives as long as the graph;
-     * `release`, if not NULL, then frees it. */
+     * `release`, if not NULL, frees it. */
     hs_code (*add_to_collection)(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err);
     /* Adds the default op of a collection and sets *name. NULL: no default. */
     hs_code (*default_op)(void *self, const char *key, const char **name, hs_error *err);
@@ -180,8 +172,8 @@ typedef struct hs_backend_ops {
     /* First group. A serialized MetaGraphDef without graph_def and saver_def, valid until the next call. */
     hs_code (*meta_graph)(void *self, hs_bytes *out, hs_error *err);
 
-    /* Second group. Sets *memory to the host memory of a value (hs_graph_value), to use between runs until the session is
-     * closed. HS_INVALID_ARGUMENT: the node is not a value in host memory. */
+    /* Second group. Sets *memory to the host memory of a value (hs_graph_value), to use between runs. HS_INVALID_ARGUMENT:
+     * the node is not a value in host memory. */
     hs_code (*lend_value)(void *session, hs_node node, hs_tensor *memory, hs_error *err);
 
     /* First group. Returns the name of a collective op (hs_op_def.collective) that a run of `node` executes, but a run of

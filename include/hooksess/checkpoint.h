@@ -5,7 +5,7 @@
 #include <hooksess/raw_session.h>
 
 /* Checkpoints: files with the variables and the state of a session. A training session saves and restores by itself
- * (training_session.h). Use this header to do so yourself.
+ * (training_session.h).
  *
  *     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 3), &err);
  *     hs_code code = hs_saver_save(saver, raw, "run/model.ckpt", 1000, NULL, &err);
@@ -23,7 +23,7 @@
  *   1. Lock the directory. The first save also removes the files of interrupted saves.
  *   2. Write and sync data, .meta and index under temporary names.
  *   3. Rename data and .meta, then the index. The checkpoint exists.
- *   4. If training continued from an older checkpoint, rename the later ones to PREFIX.abandoned. They are never restored.
+ *   4. If training continued from an older checkpoint, rename the later ones to PREFIX.abandoned.
  *   5. Replace the state file. The checkpoint is the newest.
  *   6. Delete the checkpoints that the saver no longer keeps.
  *
@@ -68,8 +68,8 @@ typedef struct hs_saver_options {
     bool allow_nonfinite;
     unsigned char reserved[6];
     int64_t shards; /* data files per checkpoint, at most 64 (below). 0: 1 */
-    /* A serialized SaverDef for PREFIX.meta. It names ops of the graph. Size 0: one without ops, or none if a program that
-     * imports the graph makes one */
+    /* A serialized SaverDef for PREFIX.meta, which names ops. Size 0: one without ops, or none if importing programs make
+     * one */
     hs_bytes saver_def;
     hs_variables_fn save_variables;    /* NULL: the saver saves the variables */
     hs_variables_fn restore_variables; /* NULL: the saver restores them */
@@ -80,11 +80,11 @@ typedef struct hs_saver_options {
 /* Shards. A thread writes each data file. Reading accepts any number of files. With device memory, or a backend without
  * HS_BACKEND_KEEPS_VIEWS, the calling thread reads the variables of a foreground save. TensorFlow: Saver(sharded=True).
  *
- * Functions that save and restore the variables, such as the ops of a TensorFlow graph (hs_tensorflow_options.graph_saves):
+ * Functions (for the ops of a TensorFlow graph: hs_tensorflow_options.graph_saves):
  *
  *   save_variables      Writes a checkpoint into an empty temporary directory, in which hs_env.files must find it. It need
- *                       not sync. The library copies and verifies it, adds the state and commits. This needs twice the
- *                       space on the disk. Background saves become foreground saves.
+ *                       not sync. The library copies and verifies it, and adds the state. This needs twice the disk space.
+ *                       Background saves become foreground saves.
  *   restore_variables   Restores from a verified checkpoint, before the state is loaded. HS_INVALID_ARGUMENT: it has
  *                       changed nothing. After another code the model may be partly restored. Not called with names, skip,
  *                       allow_missing or reshape. */
@@ -98,8 +98,7 @@ HS_API void hs_saver_free(hs_saver *saver);
 
 /* Saving. */
 
-/* What a background save does if the previous one, in the same directory, is not finished. For one in another directory it
- * waits. */
+/* What a background save does while the previous one writes to the same directory. For another directory it waits. */
 typedef enum hs_busy_policy {
     HS_BUSY_WAIT = 0, /* waits for it */
     HS_BUSY_SKIP = 1, /* does nothing; hs_saver_save returns HS_CANCELLED */
@@ -112,7 +111,7 @@ typedef struct hs_save_options {
     double metric;          /* with has_metric: for hs_saver_options.keep_best. NaN: not known */
     const char *state_file; /* file name. NULL: "checkpoint" */
     bool no_meta_graph;     /* write no PREFIX.meta */
-    bool no_state_file;     /* and delete no checkpoints */
+    bool no_state_file;     /* write none, and delete no checkpoints */
     bool has_metric;
     bool background; /* copy the state, and write it in a thread */
     bool overlap;    /* with background: copy large variables during the next runs */
@@ -131,7 +130,7 @@ typedef struct hs_save_options {
  * step     negative: the checkpoint is called PREFIX
  * options  NULL: the defaults
  *
- * A checkpoint of the same name is replaced atomically. On failure, existing checkpoints are unchanged:
+ * Replaces a checkpoint of the same name atomically. On failure, existing checkpoints are unchanged:
  *
  *   HS_INVALID_ARGUMENT      invalid options, an unknown variable, a variable named "hooksess/...", no parent directory
  *   HS_FAILED_PRECONDITION   a variable is not finite, another process saves there, or the state file has the same name
@@ -172,8 +171,8 @@ HS_API void hs_saver_wait(hs_saver *saver);
  * interrupted saves. Call it before restoring. HS_FAILED_PRECONDITION: another process saves there, or another session has
  * claimed the directory. Others: as hs_saver_save.
  *
- * session  until the saver is freed, saves of other sessions of this process there fail with HS_FAILED_PRECONDITION. NULL:
- *          claims nothing
+ * session  claims the directory: until the saver is freed, saves of other sessions of this process there fail with
+ *          HS_FAILED_PRECONDITION. NULL: claims nothing
  *
  * The lock lasts until the saver is freed; without this call, until it saves elsewhere. Savers of one process share it; a
  * forked child does not inherit it. Without locks in the file system, a warning is logged, and nothing is refused. */
@@ -187,8 +186,8 @@ HS_API int64_t hs_saver_last_bytes(const hs_saver *saver);
 /* Returns a kept checkpoint, oldest first, valid until the next save: the newest max_to_keep, the best keep_best and the
  * pinned ones. With HS_NEVER: the newest and the pinned ones; of a checkpoint manager: all. */
 HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
-/* Pins a kept checkpoint, so that it is never deleted, or unpins it. HS_NOT_FOUND: the saver does not keep `prefix` (with
- * HS_NEVER, it keeps all in its directory). Others: as hs_saver_hold. */
+/* Pins a kept checkpoint, so that it is never deleted, or unpins it. HS_NOT_FOUND: `prefix` is not kept (HS_NEVER keeps all
+ * in the directory). Others: as hs_saver_hold. */
 HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err);
 /* Sets the metric of a kept checkpoint (hs_save_options.metric). The next save uses it. Errors: as hs_saver_pin. */
 HS_API hs_code hs_saver_set_metric(hs_saver *saver, const char *prefix, double metric, hs_error *err);
@@ -199,8 +198,8 @@ HS_API hs_code hs_saver_set_metric(hs_saver *saver, const char *prefix, double m
  * Pins and metrics come from the state file next to the last one, if it is intact. Errors: HS_RESOURCE_EXHAUSTED, or that
  * of reading the state file. TensorFlow: Saver.recover_last_checkpoints. */
 HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
-/* Adopts the kept checkpoints of a directory after another saver has restored `prefix`, as if this one had. HS_NOT_FOUND:
- * no such checkpoint. Others: those of reading the directory. */
+/* Adopts the kept checkpoints of a directory, as if this saver had restored `prefix`. HS_NOT_FOUND: no such checkpoint.
+ * Others: those of reading the directory. */
 HS_API hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err);
 
 /* Restoring. */
@@ -252,8 +251,8 @@ HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const 
 
 /* Checkpoints as files. `env` NULL: the system's. Free returned prefixes with hs_env_free(env, ...). */
 
-/* Returns the prefix of the newest checkpoint in a directory, which the state file names. If the file has an absolute path,
- * a checkpoint of that name next to the file is preferred.
+/* Returns the newest checkpoint of a directory, which the state file names. For an absolute path, a checkpoint of that name
+ * next to the file is preferred.
  *
  * state_file  NULL: "checkpoint"
  *
@@ -263,8 +262,7 @@ HS_API char *hs_checkpoint_latest(const hs_env *env, const char *directory, cons
 /* TensorFlow: checkpoint_exists. */
 HS_API bool hs_checkpoint_exists(const hs_env *env, const char *prefix);
 
-/* Sets *ns to the time when the checkpoint was finished, in nanoseconds since 1970. HS_NOT_FOUND. TensorFlow:
- * get_checkpoint_mtimes. */
+/* Sets *ns to the time of the checkpoint in nanoseconds since 1970. HS_NOT_FOUND. TensorFlow: get_checkpoint_mtimes. */
 HS_API hs_code hs_checkpoint_mtime(const hs_env *env, const char *prefix, int64_t *ns, hs_error *err);
 /* Deletes a checkpoint. HS_OK if it does not exist; HS_UNKNOWN if it cannot be deleted (the log has the cause). TensorFlow:
  * remove_checkpoint. */
@@ -284,9 +282,9 @@ HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, cons
 /* TensorFlow: load_checkpoint. */
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
-/* Opens the checkpoint `prefix`, or a safetensors file if the name ends in ".safetensors". HS_NOT_FOUND,
- * HS_INVALID_ARGUMENT (an unknown format version), HS_UNIMPLEMENTED (TensorFlow's format V1, or a compression other than
- * Snappy), HS_DATA_LOSS (damage, or overlapping tensors). */
+/* Opens the checkpoint `prefix`, or a safetensors file if the name ends in ".safetensors". HS_NOT_FOUND, HS_DATA_LOSS
+ * (damage), HS_INVALID_ARGUMENT (an unknown format version), HS_UNIMPLEMENTED (TensorFlow's format V1, or a compression
+ * other than Snappy). */
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
 HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
 /* Describes tensor `index`, in the order of names. A partitioned variable is one tensor.
@@ -305,8 +303,7 @@ HS_API const char *hs_checkpoint_dtype_name(const hs_checkpoint_reader *reader, 
 /* As hs_checkpoint_tensor, by name. HS_NOT_FOUND. */
 HS_API hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name, hs_tensor *info, hs_error *err);
 /* Reads and verifies one tensor, in the byte order of this machine. `bytes` must be info.bytes. HS_NOT_FOUND: no such
- * tensor or data file. HS_DATA_LOSS: damage, a short file, or slices that are missing, overlap or do not fit; `data` is
- * then undefined. */
+ * tensor or data file. HS_DATA_LOSS: damage; `data` is then undefined. */
 HS_API hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err);
 /* Reads a rectangular part of a tensor, in row-major order.
  *

@@ -109,7 +109,6 @@ HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dty
     hs_graph_variable((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
 /* Adds a variable whose memory moves, or that a step allocates.
  *
- *     hs_graph_variable_at(g, "adam_m", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.m_memory);
  *     hs_graph_variable_at(g, "w", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.device_memory, .memory = &cuda);
  *
  * pointer  address of the program's pointer. Borrowed as long as the session lives. More fields of hs_variable_def may
@@ -121,14 +120,13 @@ HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dty
     hs_graph_add_variable(                                                                                                 \
         (graph), HS_VARIABLE_DEF(.name = (name_), .dtype = (dtype_), .shape = (shape_), HS_DATA_AT(pointer), __VA_ARGS__))
 
-/* Adds a value: host memory that ops or steps write and hooks read, such as a loss. It is not saved. `data` is as in
- * hs_graph_variable. For device memory use a variable with HS_VARIABLE_LOCAL. */
+/* Adds a value: host memory that ops or steps write and hooks read. It is not saved. `data` is as in hs_graph_variable. For
+ * device memory use a variable with HS_VARIABLE_LOCAL. */
 HS_API hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 #define hs_graph_value(graph, name, dtype, shape, ...)                                                                     \
     hs_graph_value((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
 
-/* Adds a tensor that runs feed. A dimension of -1 accepts any size, HS_ANY_SHAPE any shape. HS_INVALID_ARGUMENT: a run
- * needs it without a feed. */
+/* Adds a tensor that runs feed, of an open shape (tensor.h). HS_INVALID_ARGUMENT: a run needs it without a feed. */
 HS_API hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape);
 
 /* Adds the global step: a scalar int64 variable. HS_ALREADY_EXISTS: the graph has one.
@@ -195,8 +193,7 @@ HS_API hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def);
  * HS_INVALID_ARGUMENT: an argument is missing, or the memory has another size. */
 HS_API void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err);
 
-/* For the function of an op. Returns input `index`. Pointers of these functions are valid until it returns. NULL after the
- * last. */
+/* For the function of an op. Returns input `index`. Pointers of these functions are valid until it returns. */
 HS_API const hs_tensor *hs_op_input(const hs_op *op, size_t index);
 /* Returns output `index`, to write to. */
 HS_API hs_tensor *hs_op_output(hs_op *op, size_t index);
@@ -217,7 +214,7 @@ HS_API bool hs_op_stop_requested(const hs_op *op);
  * and state only behind it. In other runs, and without a group, it returns HS_OK. */
 HS_API hs_code hs_op_pass_gate(hs_op *op, hs_error *err);
 /* Returns false if the input of this rank has ended, but not that of all ranks (HS_END_WITH_LAST_RANK). An op then returns
- * HS_OK without reading input, and contributes nothing to the training. A queue repeats its last element. */
+ * HS_OK without reading input, and contributes nothing. A queue repeats its last element. */
 HS_API bool hs_op_has_input(const hs_op *op);
 /* Returns the global step before this run; 0 without one. -1 on failure: HS_FAILED_PRECONDITION in a thread that fills a
  * queue. */
@@ -231,7 +228,6 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
 
 /* Adds state that is plain bytes: a position, a random number generator.
  *
- *     hs_graph_bytes(g, "reader", &reader.position, sizeof reader.position);
  *     hs_graph_bytes(g, "generator", &generator, sizeof generator, HS_STATE_PER_RANK);
  *
  * data   without pointers and file handles. Borrowed as long as the session lives
@@ -251,8 +247,8 @@ HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, siz
  *                    .produce = read_batch, .user = &reader);
  *     hs_graph_op(g, .name = "train", .run = train, .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1"));
  *
- * It adds these ops, and a queue runner, whose threads run NAME/enqueue while a session is open. Each session has its own
- * queue, and cancels it when it is closed.
+ * It adds these ops, and a queue runner, whose threads run NAME/enqueue. Each session has its own queue, and cancels it
+ * when it is closed.
  *
  *   op             effect
  *   NAME/enqueue   waits for room, then produces an element. HS_CANCELLED: the queue was closed before, or cancelled
@@ -267,17 +263,16 @@ HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, siz
 typedef struct hs_queue_def {
     size_t size;
     const char *name; /* (required) */
-    /* Largest number of elements, ready or in production, without the one in use. 0: 32 */
+    /* Largest number of elements, ready or in production. 0: 32 */
     int64_t capacity;
     /* (required) HS_OUTPUTS(...), without `data`. With an open shape, each element has its own size */
     const hs_output_def *components;
     /* Produces an element: the function of an op with the components as outputs. It writes to them (hs_op_output), or sets
-     * open ones (hs_op_set_output), which are copied. Called in the runner's threads, concurrently with training. It must
-     * not access variables */
+     * open ones (hs_op_set_output), which are copied. Called in the runner's threads. It must not access variables */
     hs_op_fn produce;
     void *user; /* for produce */
-    /* Instead of `produce`: outputs of ops, one per component, ended by NULL. The runner's threads execute these ops and
-     * copy an element. With placeholders, set threads to HS_NEVER and run NAME/enqueue with feeds */
+    /* Instead of `produce`: outputs of ops, one per component, ended by NULL. NAME/enqueue executes these ops. With
+     * placeholders, set threads to HS_NEVER and run NAME/enqueue with feeds */
     const char *const *inputs;
     int64_t threads; /* threads that run NAME/enqueue, up to 1024. 0: 1. HS_NEVER: none; the program runs it */
     /* The position of the producer, so that a resumed training consumes the same elements. Needs `produce` and one thread.

@@ -4,8 +4,8 @@
 
 /* Macros that initialize structs and lists, in C11 and C++20 alike.
  *
- * A struct that a program fills begins with its size, so that later versions can add fields; a "Frozen" struct never
- * changes. These macros set the size:
+ * A struct that a program fills begins with its size, and later versions can add fields. A "Frozen" struct never changes.
+ * These macros set the size:
  *
  *   HS_TRAINING_OPTIONS(...)               a pointer to options, for a call; each type has its macro
  *   HS_OPTIONS(hs_training_options, ...)   the same for any type
@@ -13,14 +13,14 @@
  *
  *     hs_training_options o = HS_INIT(hs_training_options, .checkpoint_dir = "run");
  *
- * Name each field: a value without a name sets the first field. Other fields are 0, their default. C++ requires the order
- * of the struct.
+ * Name each field, as a value without a name sets the first. Other fields are 0, their default. C++ requires the order of
+ * the struct.
  *
  * Lists end with a terminator, which their macros write. A named array ends with {0}, in C++ with {}:
  *
  *     hs_hook hooks[] = {hs_progress(), {0}};
  *
- * Lists of pointers end with NULL, lists of codes with HS_OK, and hs_trigger.at_steps with -1.
+ * Arrays of pointers end with NULL, of codes with HS_OK, and hs_trigger.at_steps with -1.
  *
  * Lifetime of the lists and pointers that macros make:
  *
@@ -87,7 +87,7 @@ template <bool fits, class T> constexpr T hs__elements(T data)
 #define HS__ARRAY(type)        (type[])
 #define HS__VALUE(type, ...)   ((type){__VA_ARGS__})
 #define HS__LIST(type, ...)    ((const type[]){__VA_ARGS__})
-/* A list of names: .tensors = HS_NAMES("loss", "accuracy"). */
+/* .tensors = HS_NAMES("loss", "accuracy") */
 #define HS_NAMES(...)          ((const char *const[]){__VA_ARGS__, NULL})
 
 /* clang-format off */

@@ -41,7 +41,7 @@ typedef struct hs_record_reader_options {
 } hs_record_reader_options;
 #define HS_RECORD_READER_OPTIONS(...) HS_OPTIONS(hs_record_reader_options, __VA_ARGS__)
 
-/* Opens a file, which may grow while it is read. `options` may be NULL. */
+/* Opens a file, which may grow. `options` may be NULL. */
 HS_API hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader_options *options, hs_error *err);
 /* Closes the file. Later calls return HS_FAILED_PRECONDITION; a second close has no effect. */
 HS_API void hs_record_reader_close(hs_record_reader *reader);
@@ -51,8 +51,8 @@ HS_API void hs_record_reader_free(hs_record_reader *reader);
 /* Reads the next record, valid until the next call with `reader`. After an error, the next call reads the same record
  * again.
  *
- *   HS_OUT_OF_RANGE         the end of the file. Try again when it grows
- *   HS_DATA_LOSS            a wrong checksum or compression; or the file ends inside the record: try again when it grows
+ *   HS_OUT_OF_RANGE         the end of the file, which may grow
+ *   HS_DATA_LOSS            a wrong checksum or compression; or the end of the file in the record, which may grow
  *   HS_RESOURCE_EXHAUSTED   a record above max_record_bytes, or out of memory */
 HS_API hs_code hs_record_reader_next(hs_record_reader *reader, hs_bytes *record, hs_error *err);
 
@@ -102,8 +102,8 @@ typedef struct hs_record_writer_options {
 
 /* Creates or replaces a file (HS_OPEN_WRITE). The directory must exist. `options` may be NULL. */
 HS_API hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer_options *options, hs_error *err);
-/* Adds a record. `data` may be NULL if `bytes` is 0. After an I/O error, which may have cut a record, all later calls
- * return this error. HS_FAILED_PRECONDITION: the writer is closed. */
+/* Adds a record. `data` may be NULL if `bytes` is 0. After an I/O error, all later calls return this error.
+ * HS_FAILED_PRECONDITION: the writer is closed. */
 HS_API hs_code hs_record_writer_write(hs_record_writer *writer, const void *data, size_t bytes, hs_error *err);
 /* Writes the added records to the file, and with `sync` to the disk. Errors: as hs_record_writer_write. */
 HS_API hs_code hs_record_writer_flush(hs_record_writer *writer, bool sync, hs_error *err);

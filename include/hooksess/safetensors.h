@@ -11,15 +11,13 @@
  *     if (!code)
  *         code = hs_safetensors_save(raw, "export.safetensors", NULL, &err);
  *
- * To continue a training, use checkpoints (checkpoint.h): a safetensors file has no checksums, no state of hooks or
- * backend, and never counts as the newest. A damaged header or a wrong length is found, a changed value is not.
- * hs_checkpoint_open reads a file without a session.
+ * A file has no checksums, no state of hooks or backend, and never counts as the newest checkpoint. A damaged header or a
+ * wrong length is found, a changed value is not. hs_checkpoint_open reads a file without a session.
  *
  *   dtypes   F64, F32, F16, BF16, I64 to I8, U64 to U8, BOOL, and C64 (HS_COMPLEX64), which old readers refuse. Not stored:
- *            strings, quantized numbers, HS_COMPLEX128. Other dtypes of a file are read as bytes
- *            (hs_checkpoint_dtype_name), but no variable can have them
- *   layout   values begin at a multiple of 64 bytes. Equal tensors give equal files
- *   headers  unknown members of a tensor's entry are ignored. Two tensors of one name are HS_DATA_LOSS
+ *            strings, quantized numbers, HS_COMPLEX128. Other dtypes of a file are read as bytes (hs_checkpoint_dtype_name)
+ *   values   begin at a multiple of 64 bytes. Equal tensors give equal files
+ *   header   unknown members of a tensor's entry are ignored. Two tensors of one name are HS_DATA_LOSS
  *
  * Threads: one thread at a time per object. Any thread may call hs_checkpoint_convert. */
 
@@ -48,7 +46,7 @@ typedef struct hs_safetensors_options {
  *
  * HS_INVALID_ARGUMENT: a variable does not exist, or the format lacks its dtype; or a name occurs twice, is reserved
  * ("hooksess/...", "__metadata__") or is not UTF-8. On failure, an existing file is unchanged. Returns when the data is on
- * disk. A killed process can leave a temporary file, which the next training in this directory removes. */
+ * disk. */
 HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_safetensors_options *options,
                                    hs_error *err);
 
@@ -67,12 +65,12 @@ HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, co
  * from, to  one name ends in ".safetensors", the other is the prefix of a checkpoint
  *
  * Converts all tensors and the state (as U8 under "hooksess/"), but no metadata. Checksums are verified. An existing target
- * is replaced atomically. The directory of a new checkpoint is locked meanwhile; it gets no .meta, and the state file does
- * not change. Returns when the data is on disk. On failure, existing files are unchanged:
+ * is replaced atomically. The directory of a new checkpoint is locked meanwhile; it gets no .meta and no new state file.
+ * Returns when the data is on disk. On failure, existing files are unchanged:
  *
  *   HS_INVALID_ARGUMENT      invalid names, or a tensor that the other format cannot store
  *   HS_NOT_FOUND, HS_DATA_LOSS, HS_UNIMPLEMENTED
- *                            `from` cannot be read, or has a tensor of an unknown dtype or more than HS_MAX_RANK dimensions
+ *                            `from` cannot be read, or has a tensor of an unknown dtype or too many dimensions
  *   HS_FAILED_PRECONDITION   another process saves to the directory */
 HS_API hs_code hs_checkpoint_convert(const hs_env *env, const char *from, const char *to, hs_error *err);
 

@@ -63,9 +63,9 @@ typedef struct hs_shape {
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
-/* Access to a device's memory. to_host and from_host return when the copy is finished, or with an error of earlier work on
- * the device. The session's thread calls them, also for background saves; for other tensors, the thread that reads them.
- * The struct must outlive the tensors that point to it. */
+/* Access to a device's memory. to_host and from_host return when the copy is finished, maybe with an error of earlier work
+ * on the device. The session's thread calls them, also for background saves; for other tensors, the thread that reads them.
+ * The struct must outlive its tensors. */
 typedef struct hs_memory {
     size_t size;
     int32_t device_type; /* as in DLPack: 2 is CUDA, 10 ROCm */
@@ -116,8 +116,8 @@ typedef struct hs_host_copy {
     size_t capacity;
 } hs_host_copy;
 
-/* Sets *host to a view in host memory: of the tensor's own memory, or of `copy`, which grows as needed. Valid until the
- * next call with `copy`. HS_RESOURCE_EXHAUSTED, or the code of to_host. */
+/* Sets *host to a view in host memory: the tensor's own, or in `copy`, which grows as needed. Valid until the next call
+ * with `copy`. HS_RESOURCE_EXHAUSTED, or the code of to_host. */
 HS_API hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err);
 HS_API void hs_host_copy_free(hs_host_copy *copy);
 
