@@ -90,9 +90,9 @@ enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 
 /* Callbacks that let a save copy variables concurrently with runs. Frozen.
  *
- * before_write  called before a run may change variable `index`, or any (HS_ANY_VARIABLE), in the writing thread. Returns
- *               when the write may happen. false: the copy is complete, and before_write must not be called again. NULL: no
- *               copy is in progress
+ * before_write  the writing thread calls it before it may change variable `index`, or any (HS_ANY_VARIABLE). Returns when
+ *               the write may happen. false: the copy is complete, and before_write must not be called again. NULL: no copy
+ *               is in progress
  * released      called instead when the session itself drops the guard */
 #define HS_ANY_VARIABLE SIZE_MAX
 typedef struct hs_write_guard {
@@ -102,7 +102,8 @@ typedef struct hs_write_guard {
 } hs_write_guard;
 
 /* The functions of a backend. They may be NULL, except (required) ones. The first group takes the backend's `self`, the
- * second a session from `open`. Returned strings and structs live as long as the backend. */
+ * second a session from `open`. Returned strings and structs live as long as the backend. An index past the last item
+ * returns false or NULL. */
 typedef struct hs_backend_ops {
     size_t size;
     const char *name;
@@ -146,8 +147,8 @@ typedef struct hs_backend_ops {
      * variable has no memory; checkpoints record that. */
     hs_code (*read_variable)(void *session, size_t index, hs_tensor *value, hs_error *err);
     /* Sets a variable to a host tensor of its dtype and shape. With HS_VARIABLE_MOVES, a variable without memory gets some
-     * first. value->data NULL: the variable had no memory when it was saved. Set it to its first value, or do nothing if it
-     * still has no memory. */
+     * first. If value->data is NULL, the variable had no memory when it was saved: set it to its first value, or do nothing
+     * if it still has none. */
     hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);
     hs_code (*global_step)(void *session, int64_t *step, hs_error *err);
     /* Installs a guard. Views of variables in host memory then stay valid until before_write was called for them. Before a
@@ -172,8 +173,8 @@ typedef struct hs_backend_ops {
     /* First group. A serialized MetaGraphDef without graph_def and saver_def, valid until the next call. */
     hs_code (*meta_graph)(void *self, hs_bytes *out, hs_error *err);
 
-    /* Second group. Sets *memory to the host memory of a value (hs_graph_value), to use between runs. HS_INVALID_ARGUMENT:
-     * the node is not a value in host memory. */
+    /* Second group. Sets *memory to the host memory of a value (hs_graph_value), to use between runs until the session is
+     * closed. HS_INVALID_ARGUMENT: the node is not a value in host memory. */
     hs_code (*lend_value)(void *session, hs_node node, hs_tensor *memory, hs_error *err);
 
     /* First group. Returns the name of a collective op (hs_op_def.collective) that a run of `node` executes, but a run of

@@ -57,7 +57,7 @@ typedef struct hs_saver_options {
     size_t size;
     const hs_env *env;
     int64_t max_to_keep; /* newest checkpoints to keep. 0: 5; HS_NEVER: all */
-    /* Variables to save, ended by NULL; all parts of a partitioned variable, or none. NULL: all that are not local */
+    /* Variables to save; all parts of a partitioned variable, or none. NULL: all that are not local */
     const char *const *variables;
     const hs_checkpoint_name *names;      /* HS_CHECKPOINT_NAMES(...). NULL: none */
     double keep_checkpoint_every_n_hours; /* keep one old checkpoint per N hours forever. 0: none */
@@ -135,7 +135,6 @@ typedef struct hs_save_options {
  *   HS_INVALID_ARGUMENT      invalid options, an unknown variable, a variable named "hooksess/...", no parent directory
  *   HS_FAILED_PRECONDITION   a variable is not finite, another process saves there, or the state file has the same name
  *   HS_RESOURCE_EXHAUSTED    the disk is full (checked before writing), or memory is exhausted
- *   others                   from the backend, a state provider or the file system
  *
  * If only the state file cannot be replaced, the call fails, but the checkpoint is complete. Returns when the data is on
  * disk. Memory: 16 MiB, and 8 MiB for each further shard.
@@ -186,14 +185,14 @@ HS_API int64_t hs_saver_last_bytes(const hs_saver *saver);
 /* Returns a kept checkpoint, oldest first, valid until the next save: the newest max_to_keep, the best keep_best and the
  * pinned ones. With HS_NEVER: the newest and the pinned ones; of a checkpoint manager: all. */
 HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
-/* Pins a kept checkpoint, so that it is never deleted, or unpins it. HS_NOT_FOUND: `prefix` is not kept (HS_NEVER keeps all
- * in the directory). Others: as hs_saver_hold. */
+/* Pins a kept checkpoint, so that it is never deleted, or unpins it. HS_NOT_FOUND: `prefix` is not kept (with HS_NEVER, all
+ * in its directory are kept). Others: as hs_saver_hold. */
 HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err);
 /* Sets the metric of a kept checkpoint (hs_save_options.metric). The next save uses it. Errors: as hs_saver_pin. */
 HS_API hs_code hs_saver_set_metric(hs_saver *saver, const char *prefix, double metric, hs_error *err);
 /* Adds existing checkpoints to the kept ones.
  *
- * paths  prefixes, oldest first, ended by NULL. A path without files is skipped
+ * paths  prefixes, oldest first. A path without files is skipped
  *
  * Pins and metrics come from the state file next to the last one, if it is intact. Errors: HS_RESOURCE_EXHAUSTED, or that
  * of reading the state file. TensorFlow: Saver.recover_last_checkpoints. */
@@ -222,7 +221,7 @@ typedef void (*hs_restore_report_fn)(void *user, hs_restore_event event, const c
 typedef struct hs_restore_options {
     size_t size;
     const hs_checkpoint_name *names; /* names in this checkpoint, each variable at most once. NULL: those of the saver */
-    const char *const *skip;         /* variables that keep their values, ended by NULL. NULL: none */
+    const char *const *skip;         /* variables that keep their values. NULL: none */
     hs_restore_report_fn report;     /* for each variable, tensor and checkpoint. NULL: none */
     void *user;
     bool allow_missing; /* variables that the checkpoint lacks keep their values */
@@ -262,7 +261,8 @@ HS_API char *hs_checkpoint_latest(const hs_env *env, const char *directory, cons
 /* TensorFlow: checkpoint_exists. */
 HS_API bool hs_checkpoint_exists(const hs_env *env, const char *prefix);
 
-/* Sets *ns to the time of the checkpoint in nanoseconds since 1970. HS_NOT_FOUND. TensorFlow: get_checkpoint_mtimes. */
+/* Sets *ns to the time when the checkpoint was finished, in nanoseconds since 1970. HS_NOT_FOUND. TensorFlow:
+ * get_checkpoint_mtimes. */
 HS_API hs_code hs_checkpoint_mtime(const hs_env *env, const char *prefix, int64_t *ns, hs_error *err);
 /* Deletes a checkpoint. HS_OK if it does not exist; HS_UNKNOWN if it cannot be deleted (the log has the cause). TensorFlow:
  * remove_checkpoint. */

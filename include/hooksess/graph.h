@@ -36,8 +36,8 @@ typedef struct hs_op hs_op;
 
 /* Creates an empty graph. `env` is copied; NULL: the system's. NULL if memory is exhausted. */
 HS_API hs_graph *hs_graph_new(const hs_env *env);
-/* Frees the graph. Close its sessions first. While a thread still fills a queue, the environment and the producer's memory
- * must live. */
+/* Frees the graph. Close its sessions first. The environment and a producer's memory must live until threads that still
+ * fill queues have ended. */
 HS_API void hs_graph_free(hs_graph *graph);
 
 /* Returns the graph's backend, valid as long as the graph. */
@@ -126,7 +126,7 @@ HS_API hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype,
 #define hs_graph_value(graph, name, dtype, shape, ...)                                                                     \
     hs_graph_value((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
 
-/* Adds a tensor that runs feed, of an open shape (tensor.h). HS_INVALID_ARGUMENT: a run needs it without a feed. */
+/* Adds a tensor that runs feed. Its shape may be open (tensor.h). HS_INVALID_ARGUMENT: a run needs it without a feed. */
 HS_API hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape);
 
 /* Adds the global step: a scalar int64 variable. HS_ALREADY_EXISTS: the graph has one.
@@ -139,8 +139,7 @@ HS_API hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype 
 HS_API hs_code hs_graph_global_step(hs_graph *graph, const char *name, int64_t *data);
 
 /* The function of an op. Returns HS_OK, HS_OUT_OF_RANGE at the end of the input, or a code with a message. A failure ends
- * the run, but ops before it have advanced the global step: let them depend on the op that reads the input
- * (control_inputs). */
+ * the run. Ops before it have advanced the global step: execute the op that reads the input first (control_inputs). */
 typedef hs_code (*hs_op_fn)(void *user, hs_op *op, hs_error *err);
 
 /* An output of an op. Frozen.
@@ -165,14 +164,14 @@ typedef struct hs_op_def {
     const char *name; /* (required) */
     hs_op_fn run;     /* NULL: only executes its inputs and control inputs, and has no outputs */
     void *user;
-    const char *const *inputs;         /* tensors to read, ended by NULL. NULL: none */
-    const char *const *control_inputs; /* ops to execute first, ended by NULL. NULL: none */
+    const char *const *inputs;         /* tensors to read. NULL: none */
+    const char *const *control_inputs; /* ops to execute first. NULL: none */
     const hs_output_def *outputs;      /* HS_OUTPUTS(...). NULL: none */
-    /* Variables and values that the function may change, ended by NULL. NULL: all */
+    /* Variables and values that the function may change. NULL: all */
     const char *const *writes;
     bool advances_step; /* a run that executes this op adds 1 to the global step */
-    /* In a group, all ranks must execute this op in the same step. HS_INVALID_ARGUMENT: only a hook with HS_HOOK_CHIEF_ONLY
-     * fetches it */
+    /* In a group, all ranks must execute this op in the same step. HS_INVALID_ARGUMENT: only rank 0 would, because of a
+     * hook with HS_HOOK_CHIEF_ONLY */
     bool collective;
     unsigned char reserved[6];
     /* Kind of the op in TensorBoard, such as "MatMul". Letters as in names. NULL: "Op", or "NoOp" without a function */
@@ -190,7 +189,7 @@ HS_API hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def);
  * name   any text. Equal names return the same memory, so begin it with the hook's name
  * bytes  at least 1. The memory is zero at first, and aligned for any type
  *
- * HS_INVALID_ARGUMENT: an argument is missing, or the memory has another size. */
+ * HS_INVALID_ARGUMENT: `name` has memory of another size. */
 HS_API void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err);
 
 /* For the function of an op. Returns input `index`. Pointers of these functions are valid until it returns. */
@@ -208,10 +207,9 @@ HS_API void *hs_op_memory(hs_op *op, size_t index, size_t bytes, hs_error *err);
 /* Returns true if a stop was requested. A long function may then return HS_STOP, unless it has changed saved memory. Always
  * false in a thread that fills a queue. */
 HS_API bool hs_op_stop_requested(const hs_op *op);
-/* The gate of a step in a group of processes (group.h). Call it once in a training run, on all ranks, before the op's first
- * collective operation. It returns when all ranks have reached it or failed. If not HS_OK, the op returns the code (those
- * of hs_step_pass_gate), and no rank makes the step. Clear accumulated values before the gate, and change saved variables
- * and state only behind it. In other runs, and without a group, it returns HS_OK. */
+/* The gate of a step in a group of processes, as hs_step_pass_gate. Call it once in a training run, on all ranks, before
+ * the op's first collective operation. If it does not return HS_OK, the op clears what it has accumulated and returns the
+ * code. Change saved variables and state only behind the gate. In other runs, and without a group, it returns HS_OK. */
 HS_API hs_code hs_op_pass_gate(hs_op *op, hs_error *err);
 /* Returns false if the input of this rank has ended, but not that of all ranks (HS_END_WITH_LAST_RANK). An op then returns
  * HS_OK without reading input, and contributes nothing. A queue repeats its last element. */
@@ -263,7 +261,7 @@ HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, siz
 typedef struct hs_queue_def {
     size_t size;
     const char *name; /* (required) */
-    /* Largest number of elements, ready or in production. 0: 32 */
+    /* Largest number of elements, ready or in production, without the one in use. 0: 32 */
     int64_t capacity;
     /* (required) HS_OUTPUTS(...), without `data`. With an open shape, each element has its own size */
     const hs_output_def *components;
@@ -271,7 +269,7 @@ typedef struct hs_queue_def {
      * open ones (hs_op_set_output), which are copied. Called in the runner's threads. It must not access variables */
     hs_op_fn produce;
     void *user; /* for produce */
-    /* Instead of `produce`: outputs of ops, one per component, ended by NULL. NAME/enqueue executes these ops. With
+    /* Instead of `produce`: outputs of ops, one per component. NAME/enqueue executes these ops and copies the outputs. With
      * placeholders, set threads to HS_NEVER and run NAME/enqueue with feeds */
     const char *const *inputs;
     int64_t threads; /* threads that run NAME/enqueue, up to 1024. 0: 1. HS_NEVER: none; the program runs it */

@@ -39,7 +39,7 @@ typedef struct hs_graph_summary_def {
     const char *name;                  /* (required) the op is named "summary/NAME" */
     const char *tensor;                /* (required) variable, value, placeholder or output ("logits:1") */
     const char *tag;                   /* in TensorBoard, UTF-8. NULL: the name */
-    const char *const *control_inputs; /* ops to run first, ended by NULL. NULL: none */
+    const char *const *control_inputs; /* ops to run first. NULL: none */
     const char *collection;            /* the op is added to it. NULL: HS_SUMMARIES. "": none */
     int64_t max_outputs;               /* most images or sounds of a batch. 0: 3 */
     double sample_rate;                /* sound: frames per second, 1 to 10^6. 0: 44100 */

@@ -52,7 +52,7 @@ HS_API void hs_record_reader_free(hs_record_reader *reader);
  * again.
  *
  *   HS_OUT_OF_RANGE         the end of the file, which may grow
- *   HS_DATA_LOSS            a wrong checksum or compression; or the end of the file in the record, which may grow
+ *   HS_DATA_LOSS            a wrong checksum or compression; or the file ends inside the record, and may grow
  *   HS_RESOURCE_EXHAUSTED   a record above max_record_bytes, or out of memory */
 HS_API hs_code hs_record_reader_next(hs_record_reader *reader, hs_bytes *record, hs_error *err);
 
