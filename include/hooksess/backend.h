@@ -193,8 +193,8 @@ HS_API const hs_env *hs_backend_env(hs_backend backend);
 HS_API hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_error *err);
 HS_API bool hs_backend_finalized(hs_backend backend);
 HS_API const char *hs_backend_global_step_name(hs_backend backend);
-/* Checks that `name` is a tensor. Hooks call it in `begin`. HS_NOT_FOUND: unknown name. HS_INVALID_ARGUMENT: an op without
- * outputs or with several. */
+/* Checks that `name` is a tensor. HS_NOT_FOUND: unknown name. HS_INVALID_ARGUMENT: an op without outputs or with
+ * several. */
 HS_API hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *err);
 /* HS_FAILED_PRECONDITION: the graph has no global step. */
 HS_API hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err);

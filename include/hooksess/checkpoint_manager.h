@@ -27,8 +27,7 @@ typedef struct hs_checkpoint_manager_options {
     size_t size;
     const char *checkpoint_dir; /* (required) created if its parent exists */
     const char *name;           /* checkpoints are called CHECKPOINT_DIR/NAME-NUMBER. NULL: "ckpt" */
-    /* Variables, and checkpoints to keep. With max_to_keep HS_NEVER, the state file lists all checkpoints, so that a later
-     * limit deletes them. NULL: the defaults */
+    /* Variables, and checkpoints to keep. With max_to_keep HS_NEVER, the state file lists all. NULL: the defaults */
     const hs_saver_options *saver;
     int64_t every_n_steps;    /* steps between saves. 0: each call of hs_checkpoint_manager_save saves; HS_NEVER: none */
     const int64_t *step;      /* the step counter. Borrowed. NULL: the global step */

@@ -4,8 +4,7 @@
 
 #include <hooksess/backend.h>
 
-/* The embedded backend: a graph whose ops are functions of the program, and whose variables are memory of the program. A
- * loop that computes its steps itself (hs_step_begin) needs variables and state only.
+/* The embedded backend: a graph whose ops are functions of the program, and whose variables are memory of the program.
  *
  *     hs_graph *graph = hs_graph_new(NULL);
  *     hs_graph_variable(graph, "weights", HS_FLOAT, HS_SHAPE(model.n_parameters), model.memory);
@@ -22,8 +21,8 @@
  * Names contain letters, digits and _ . / -, begin with none of / -, are unique, and are copied. "NAME:0" is output 0 of an
  * op. An op may refer to names that are defined later. In TensorBoard, a "/" makes a scope.
  *
- * Functions that build the graph return a code. The graph keeps the first error, and opening a session reports it. While a
- * session is open, or a thread of one still runs, they return HS_FAILED_PRECONDITION.
+ * The graph keeps the first error of building it, and opening a session reports it. While a session is open, or a thread of
+ * one still runs, functions that build the graph return HS_FAILED_PRECONDITION.
  *
  * Threads: one thread at a time per object. Threads that fill queues run ops concurrently with the training thread. Such
  * ops have private outputs, and must not read or write variables or advance the step (HS_FAILED_PRECONDITION). The program
@@ -107,7 +106,7 @@ HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def
 HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 #define hs_graph_variable(graph, name, dtype, shape, ...)                                                                  \
     hs_graph_variable((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
-/* Adds a variable whose memory moves, or that a step allocates.
+/* Adds a variable whose memory moves or does not exist yet.
  *
  *     hs_graph_variable_at(g, "w", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.device_memory, .memory = &cuda);
  *
@@ -266,7 +265,7 @@ typedef struct hs_queue_def {
     /* (required) HS_OUTPUTS(...), without `data`. With an open shape, each element has its own size */
     const hs_output_def *components;
     /* Produces an element: the function of an op with the components as outputs. It writes to them (hs_op_output), or sets
-     * open ones (hs_op_set_output), which are copied. Called in the runner's threads. It must not access variables */
+     * open ones (hs_op_set_output), which are copied. Called in the runner's threads */
     hs_op_fn produce;
     void *user; /* for produce */
     /* Instead of `produce`: outputs of ops, one per component. NAME/enqueue executes these ops and copies the outputs. With
@@ -280,9 +279,9 @@ typedef struct hs_queue_def {
      *        element that was consumed last
      * load   called while no element is in production. Elements and errors in the queue are discarded
      *
-     * A graph with such a queue has one open session at a time. If the producer had ended or the queue was closed before a
-     * restore in the same session, a dequeue is HS_FAILED_PRECONDITION until NAME/enqueue runs again. Elements in another
-     * queue that this one fills count as consumed. */
+     * A graph with such a queue has one open session at a time. If it had ended or was closed before a restore in the same
+     * session, a dequeue is HS_FAILED_PRECONDITION until NAME/enqueue runs again. Elements in another queue that this one
+     * fills count as consumed. */
     const hs_state_provider *position;
 } hs_queue_def;
 #define HS_QUEUE_DEF(...) HS_OPTIONS(hs_queue_def, __VA_ARGS__)
