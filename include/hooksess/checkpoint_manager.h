@@ -25,36 +25,33 @@ typedef struct hs_checkpoint_manager hs_checkpoint_manager;
 
 typedef struct hs_checkpoint_manager_options {
     size_t size;
-    const char *checkpoint_dir; /* (required) created if it is missing and its parent exists. Copied */
-    const char *name;           /* checkpoints are called CHECKPOINT_DIR/NAME-NUMBER. NULL: "ckpt". Copied */
-    /* Variables, and checkpoints to keep. If max_to_keep is HS_NEVER, the state file lists all checkpoints, so that a later
-     * manager with a limit deletes the old ones. NULL: the defaults. Copied */
+    const char *checkpoint_dir; /* (required) created if its parent exists */
+    const char *name;           /* checkpoints are called CHECKPOINT_DIR/NAME-NUMBER. NULL: "ckpt" */
+    /* Variables, and checkpoints to keep. With max_to_keep HS_NEVER, the state file lists all. NULL: the defaults */
     const hs_saver_options *saver;
-    int64_t every_n_steps;    /* steps between saves. 0: each call of hs_checkpoint_manager_save saves. HS_NEVER: none does,
-                               * only hs_checkpoint_manager_save_now */
-    const int64_t *step;      /* the step counter. Borrowed. NULL: the session's global step */
-    const int64_t *last_step; /* the step from which every_n_steps counts first. Copied. NULL: the first call saves */
-    /* Initializes the model if nothing is restored. The session's init op has run before. NULL: none */
+    int64_t every_n_steps;    /* steps between saves. 0: each call of hs_checkpoint_manager_save saves; HS_NEVER: none */
+    const int64_t *step;      /* the step counter. Borrowed. NULL: the global step */
+    const int64_t *last_step; /* every_n_steps counts from it. Copied. NULL: the first call saves */
+    /* Initializes the model if nothing is restored, after the session's init op. NULL: none */
     hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
     void *user; /* for init_fn */
 } hs_checkpoint_manager_options;
 #define HS_CHECKPOINT_MANAGER_OPTIONS(...) HS_OPTIONS(hs_checkpoint_manager_options, __VA_ARGS__)
 
-/* Creates a manager. Does not access files. NULL with HS_INVALID_ARGUMENT: no checkpoint_dir, an
- * empty name or one with a slash, an interval below HS_NEVER, or invalid saver options. */
+/* Creates a manager. Does not access files. HS_INVALID_ARGUMENT: no checkpoint_dir, an empty name or one with a slash, an
+ * interval below HS_NEVER, or invalid saver options. */
 HS_API hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_options *options, hs_error *err);
 /* Waits for a background save, and unlocks the directory. */
 HS_API void hs_checkpoint_manager_free(hs_checkpoint_manager *manager);
 
-/* Locks the directory as hs_saver_hold does, until the manager is freed. Then restores the newest valid checkpoint, of
- * any name, or calls init_fn if the directory has no checkpoint.
+/* Locks the directory as hs_saver_hold does, until the manager is freed. Then restores the newest valid checkpoint, of any
+ * name, or calls init_fn if the directory has no checkpoint.
  *
  * options   NULL: everything
  * restored  set to the prefix, valid until the session's next restore; NULL if nothing was restored. May be NULL
  *
- * The manager adopts the checkpoints that the state file names. If there are checkpoints, but no valid one, the call
- * fails (HS_DATA_LOSS or HS_NOT_FOUND) without calling init_fn. Other errors: those of hs_saver_hold, hs_saver_restore
- * and init_fn. */
+ * The manager adopts the checkpoints that the state file names. HS_DATA_LOSS or HS_NOT_FOUND: no checkpoint is valid.
+ * Others: those of hs_saver_hold, hs_saver_restore and init_fn. */
 HS_API hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manager, hs_raw_session *session,
                                                            const hs_restore_options *options, const char **restored,
                                                            hs_error *err);
@@ -65,16 +62,15 @@ HS_API hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager
  * options  NULL: the defaults
  * saved    set to the prefix, valid until the next save; NULL if nothing was saved. May be NULL
  *
- * Errors: those of hs_saver_save; HS_FAILED_PRECONDITION also for an interval without a step counter, and if
- * hs_raw_session_refuse_saves was called. After a failure, the next call tries again. */
+ * HS_FAILED_PRECONDITION: an interval without a step counter, or after hs_raw_session_refuse_saves. Others: those of
+ * hs_saver_save. After a failure, the next call retries. */
 HS_API hs_code hs_checkpoint_manager_save(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
                                           const hs_save_options *options, const char **saved, hs_error *err);
-/* Saves without waiting for the interval, for the end of a loop. With an interval, no step is saved twice. TensorFlow:
- * check_interval=False. */
+/* Saves without waiting for the interval. With an interval, no step is saved twice. TensorFlow: check_interval=False. */
 HS_API hs_code hs_checkpoint_manager_save_now(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
                                               const hs_save_options *options, const char **saved, hs_error *err);
 
-/* The manager's saver, for hs_saver_checkpoint, hs_saver_last_path and hs_saver_poll. Do not free it. */
+/* Returns the manager's saver, for hs_saver_checkpoint, hs_saver_last_path and hs_saver_poll. */
 HS_API hs_saver *hs_checkpoint_manager_saver(const hs_checkpoint_manager *manager);
 
 HS_END_DECLS

@@ -4,7 +4,7 @@
 
 #include <hooksess/tensor.h>
 
-/* Converts tensors from and to DLPack (version 1) without copying. DLPack's own header has its struct.
+/* Converts tensors from and to DLPack (version 1) without copying.
  *
  * Threads: any thread, at any time. */
 
@@ -26,8 +26,7 @@ HS_API hs_code hs_tensor_from_dlpack(const struct DLManagedTensorVersioned *mana
  * env      allocates the managed tensor. NULL: malloc
  * release  the deleter calls release(user). NULL: nothing
  *
- * NULL after an error, without calling `release`: HS_INVALID_ARGUMENT for strings and quantized types,
- * HS_RESOURCE_EXHAUSTED. */
+ * After an error `release` is not called: HS_INVALID_ARGUMENT for strings and quantized types, HS_RESOURCE_EXHAUSTED. */
 HS_API struct DLManagedTensorVersioned *hs_tensor_to_dlpack(const hs_tensor *view, const hs_env *env,
                                                             void (*release)(void *user), void *user, hs_error *err);
 

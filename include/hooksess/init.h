@@ -2,10 +2,10 @@
 #ifndef HOOKSESS_INIT_H
 #define HOOKSESS_INIT_H
 
-/* Macros that initialize structs and lists. The same line compiles as C11 and as C++20.
+/* Macros that initialize structs and lists, in C11 and C++20 alike.
  *
- * A struct that a program fills begins with its size, so that later versions of the library can add fields. A struct that
- * is marked "Frozen" has no size: its fields never change. These macros set the size:
+ * A struct that a program fills begins with its size, and later versions can add fields. A "Frozen" struct never changes.
+ * These macros set the size:
  *
  *   HS_TRAINING_OPTIONS(...)               a pointer to options, for a call; each type has its macro
  *   HS_OPTIONS(hs_training_options, ...)   the same for any type
@@ -13,26 +13,24 @@
  *
  *     hs_training_options o = HS_INIT(hs_training_options, .checkpoint_dir = "run");
  *
- * Name each field: a value without a name sets the first field. Fields that are not named are 0, their default. C++
- * requires the order of the struct.
+ * Name each field, as a value without a name sets the first. Other fields are 0, their default. C++ requires the order of
+ * the struct.
  *
  * Lists end with a terminator, which their macros write. A named array ends with {0}, in C++ with {}:
  *
  *     hs_hook hooks[] = {hs_progress(), {0}};
  *
- * Lists of names, threads and other pointers end with NULL, lists of codes with HS_OK, and hs_trigger.at_steps with -1.
+ * Arrays of pointers end with NULL, of codes with HS_OK, and hs_trigger.at_steps with -1.
  *
  * Lifetime of the lists and pointers that macros make:
  *
  *              in C, in a function      in C++, in a function        at file scope
  *   HS_NAMES   until the block ends     always; literals only        always
- *   others     until the block ends     until the statement ends     C: always; C++: not usable
- */
+ *   others     until the block ends     until the statement ends     C: always; C++: not usable */
 
 #include <stddef.h>
 
-/* Macros of a system header do not cause -Wmissing-field-initializers. nvcc hides from the compiler that they come from
- * one, so with nvcc the warning is disabled. */
+/* Macros of a system header do not cause -Wmissing-field-initializers. With nvcc they do, so the warning is disabled. */
 #ifdef __CUDACC__
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 #endif
@@ -51,7 +49,7 @@ template <class T> using hs__array = T[];
 #define HS__ARRAY(type)      hs__array<type>
 #define HS__VALUE(type, ...) (type{__VA_ARGS__})
 #define HS__LIST(type, ...)  (std::initializer_list<type>{__VA_ARGS__}.begin())
-/* The address of a pointer. Arrays and pointers to const do not compile. */
+/* Arrays and pointers to const do not compile. */
 template <class T> constexpr void *hs__pointer(T **pointer)
 {
     return pointer;
@@ -89,7 +87,7 @@ template <bool fits, class T> constexpr T hs__elements(T data)
 #define HS__ARRAY(type)        (type[])
 #define HS__VALUE(type, ...)   ((type){__VA_ARGS__})
 #define HS__LIST(type, ...)    ((const type[]){__VA_ARGS__})
-/* A list of names: .tensors = HS_NAMES("loss", "accuracy"). */
+/* .tensors = HS_NAMES("loss", "accuracy") */
 #define HS_NAMES(...)          ((const char *const[]){__VA_ARGS__, NULL})
 
 /* clang-format off */
@@ -109,7 +107,7 @@ template <bool fits, class T> constexpr T hs__elements(T data)
      }),                                                                                                                   \
      (__VA_ARGS__))
 
-/* The address of a pointer. For the address of an array, the cast of 0 does not compile. */
+/* For the address of an array, the cast of 0 does not compile. */
 #define HS__POINTER(pointer)       ((void *)(pointer))
 #define HS__POINTED_BYTES(pointer) (sizeof(**(pointer)) + 0 * sizeof((__typeof__(*(pointer)))0))
 #endif

@@ -4,22 +4,20 @@
 
 #include <hooksess/checkpoint.h>
 
-/* safetensors: a file format to exchange the weights of models. One file has a JSON header and the values.
+/* safetensors: a file format to exchange the weights of models (docs/file-formats.md).
  *
  *     hs_code code = hs_safetensors_load(raw, "pretrained.safetensors",
  *                                        HS_RESTORE_OPTIONS(.skip = HS_NAMES("global_step")), &err);
  *     if (!code)
  *         code = hs_safetensors_save(raw, "export.safetensors", NULL, &err);
  *
- * To continue a training, use checkpoints (checkpoint.h): a safetensors file has no checksums, no state of hooks or
- * backend, and never counts as the newest. A damaged header or a wrong length is found, a changed value is not. To read a
- * file without a session, open it with hs_checkpoint_open.
+ * A file has no checksums, no state of hooks or backend, and never counts as the newest checkpoint. A damaged header or a
+ * wrong length is found, a changed value is not. hs_checkpoint_open reads a file without a session.
  *
  *   dtypes   F64, F32, F16, BF16, I64 to I8, U64 to U8, BOOL, and C64 (HS_COMPLEX64), which old readers refuse. Not stored:
- *            strings, quantized numbers, HS_COMPLEX128. F8_E4M3 and other dtypes are listed and read as bytes
- *            (hs_checkpoint_dtype_name), but no variable can have them
- *   layout   values are aligned to their size and begin at a multiple of 64 bytes. Equal tensors give equal files
- *   headers  unknown members of a tensor's entry are ignored. Two tensors of one name are HS_DATA_LOSS
+ *            strings, quantized numbers, HS_COMPLEX128. Other dtypes of a file are read as bytes (hs_checkpoint_dtype_name)
+ *   values   begin at a multiple of 64 bytes. Equal tensors give equal files
+ *   header   unknown members of a tensor's entry are ignored. Two tensors of one name are HS_DATA_LOSS
  *
  * Threads: one thread at a time per object. Any thread may call hs_checkpoint_convert. */
 
@@ -44,11 +42,11 @@ typedef struct hs_safetensors_options {
 /* Writes the variables of `session` to a file. NaN and infinity are allowed.
  *
  * path     a missing directory is created if its parent exists. An existing file is replaced atomically
- * options  NULL: all variables that are not local, without metadata. Read during the call
+ * options  NULL: the defaults
  *
  * HS_INVALID_ARGUMENT: a variable does not exist, or the format lacks its dtype; or a name occurs twice, is reserved
  * ("hooksess/...", "__metadata__") or is not UTF-8. On failure, an existing file is unchanged. Returns when the data is on
- * disk. If the process is killed, a temporary file remains until a training starts in this directory. */
+ * disk. */
 HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_safetensors_options *options,
                                    hs_error *err);
 
@@ -56,8 +54,8 @@ HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, co
  *
  * options  NULL: all that are not local. Weights of other programs have no global step: skip it, or set allow_missing
  *
- * State, hs_raw_session_restored_from and the saved step do not change. To restore state too, convert the file to a
- * checkpoint first. Errors: as hs_saver_restore. HS_DATA_LOSS: a short file or an invalid header. */
+ * State, hs_raw_session_restored_from and the saved step do not change. Errors: as hs_saver_restore. HS_DATA_LOSS: a short
+ * file or an invalid header. */
 HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_restore_options *options,
                                    hs_error *err);
 
@@ -66,16 +64,14 @@ HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, co
  * env       NULL: the system's
  * from, to  one name ends in ".safetensors", the other is the prefix of a checkpoint
  *
- * Converts all tensors and the state (as U8 under "hooksess/"), but no metadata. Tensors of any size need little memory.
- * Checksums of a checkpoint are verified. An existing target is replaced atomically. The directory of a new checkpoint is
- * locked meanwhile; it gets no .meta, and the state file does not change. Returns when the data is on disk.
+ * Converts all tensors and the state (as U8 under "hooksess/"), but no metadata. Checksums are verified. An existing target
+ * is replaced atomically. The directory of a new checkpoint is locked meanwhile; it gets no .meta and no new state file.
+ * Returns when the data is on disk. On failure, existing files are unchanged:
  *
  *   HS_INVALID_ARGUMENT      invalid names, or a tensor that the other format cannot store
  *   HS_NOT_FOUND, HS_DATA_LOSS, HS_UNIMPLEMENTED
- *                            `from` cannot be read, or has a tensor of an unknown dtype or more than HS_MAX_RANK dimensions
- *   HS_FAILED_PRECONDITION   another process saves to the directory
- *
- * On failure, existing files are unchanged. */
+ *                            `from` cannot be read, or has a tensor of an unknown dtype or too many dimensions
+ *   HS_FAILED_PRECONDITION   another process saves to the directory */
 HS_API hs_code hs_checkpoint_convert(const hs_env *env, const char *from, const char *to, hs_error *err);
 
 HS_END_DECLS

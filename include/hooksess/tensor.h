@@ -49,38 +49,38 @@ typedef struct hs_string {
     size_t bytes;
 } hs_string;
 
-/* Rank and dimensions, the outermost first. Rank 0 is a scalar. In an open shape, such as a placeholder's, dimension -1 is
- * of any size, and rank -1 is any rank. Frozen. */
+/* Rank and dimensions, the outermost first. Rank 0 is a scalar. In an open shape, dimension -1 is of any size, and rank -1
+ * is any rank. Frozen. */
 typedef struct hs_shape {
     int32_t rank;
     int32_t reserved;
     int64_t dims[HS_MAX_RANK];
 } hs_shape;
 
-/* Shapes: HS_SHAPE(128, 784), HS_SCALAR, HS_ANY_SHAPE. More than HS_MAX_RANK dimensions do not compile. */
+/* HS_SHAPE(128, 784). More than HS_MAX_RANK dimensions do not compile. */
 #define HS_SHAPE(...)                                                                                                      \
     HS__VALUE(hs_shape, .rank = (int32_t)HS__COUNT(int64_t, __VA_ARGS__), .reserved = 0, .dims = {__VA_ARGS__})
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
 /* Access to a device's memory. to_host and from_host return when the copy is finished, maybe with an error of earlier work
- * on the device. The session's thread calls them, also for a save in the background; for other tensors, the thread that
- * reads them. The struct must outlive the tensors that point to it. */
+ * on the device. The session's thread calls them, also for background saves; for other tensors, the thread that reads them.
+ * The struct must outlive its tensors. */
 typedef struct hs_memory {
     size_t size;
     int32_t device_type; /* as in DLPack: 2 is CUDA, 10 ROCm */
     int32_t device_id;
     hs_code (*to_host)(void *user, void *host, const void *device, size_t bytes, hs_error *err);
     hs_code (*from_host)(void *user, void *device, const void *host, size_t bytes, hs_error *err);
-    /* Allocates `bytes` for a variable whose pointer is NULL when it is restored (hs_graph_variable_at). The program frees
-     * it. NULL: such a restore fails with HS_FAILED_PRECONDITION */
+    /* Allocates `bytes` for a variable whose pointer is NULL when it is restored. The program frees it. NULL: such a
+     * restore fails with HS_FAILED_PRECONDITION */
     hs_code (*allocate)(void *user, size_t bytes, void **device, hs_error *err);
     void *user;
 } hs_memory;
 
-/* A view. It owns nothing, and a copy of it copies no data. Elements are contiguous, the last dimension fastest. Frozen. */
+/* A view. It owns nothing. Elements are contiguous, the last dimension fastest. Frozen. */
 typedef struct hs_tensor {
-    void *data; /* in the memory that `memory` describes. Do not write to a borrowed view */
+    void *data; /* in `memory`. Do not write to a borrowed view */
     size_t bytes;
     hs_dtype dtype;
     int32_t rank;
@@ -94,7 +94,7 @@ HS_API hs_tensor hs_tensor_of(hs_dtype dtype, hs_shape shape, const void *data);
 HS_API hs_shape hs_shape_of(int32_t rank, const int64_t *dims);
 HS_API hs_shape hs_tensor_shape(const hs_tensor *tensor);
 
-/* Return the bytes of one element, and TensorFlow's name, such as "float". If it is not a dtype: 0 and "invalid". */
+/* Return the bytes of one element, and TensorFlow's name, such as "float". Not a dtype: 0 and "invalid". */
 HS_API size_t hs_dtype_size(hs_dtype dtype);
 HS_API const char *hs_dtype_name(hs_dtype dtype);
 
@@ -106,30 +106,30 @@ HS_API bool hs_shape_equal(const hs_shape *a, const hs_shape *b);
 HS_API const char *hs_shape_text(const hs_shape *shape, char *text, size_t bytes);
 #define HS_SHAPE_TEXT_SIZE (32 + 21 * HS_MAX_RANK)
 
-/* Checks that dtype, rank, dimensions, bytes and data are consistent. If not: HS_INVALID_ARGUMENT. */
+/* HS_INVALID_ARGUMENT: dtype, rank, dimensions, bytes and data are not consistent. */
 HS_API hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err);
 
-/* A buffer for copies of device memory. Set it to zeros, reuse it, and free it with hs_host_copy_free(). Frozen. */
+/* A buffer for copies of device memory. Set it to zeros, and free it with hs_host_copy_free(). Frozen. */
 typedef struct hs_host_copy {
     const hs_env *env; /* the allocator. NULL: malloc */
     void *data;
     size_t capacity;
 } hs_host_copy;
 
-/* Sets *host to a view in host memory: of the tensor's own memory, or of `copy`, which grows as needed. Valid until the
- * next call with `copy`. HS_RESOURCE_EXHAUSTED, or the code of to_host. */
+/* Sets *host to a view in host memory: the tensor's own, or in `copy`, which grows as needed. Valid until the next call
+ * with `copy`. HS_RESOURCE_EXHAUSTED, or the code of to_host. */
 HS_API hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err);
 HS_API void hs_host_copy_free(hs_host_copy *copy);
 
-/* Returns element `index` as a double; a bool is 0 or 1. NaN, too, for complex numbers, strings, device memory, and past
- * the end. */
+/* Returns element `index` as a double; a bool is 0 or 1. NaN for complex numbers, strings, device memory, and past the
+ * end. */
 HS_API double hs_tensor_number(const hs_tensor *tensor, size_t index);
 
-/* The numbers that are not finite in a tensor of a floating-point type. A complex element counts as two numbers. All counts
- * are 0 for other types. Frozen. */
+/* The numbers that are not finite. A complex element counts as two. All counts are 0 for types without floating point.
+ * Frozen. */
 typedef struct hs_nonfinite {
     size_t nan, positive_infinity, negative_infinity;
-    int64_t first_index; /* flat index of the first element. -1: all are finite */
+    int64_t first_index; /* flat index of the first such element. -1: all are finite */
 } hs_nonfinite;
 
 /* The tensor must be in host memory. */
