@@ -105,7 +105,7 @@ typedef struct hs_tensorflow_options {
  *
  * TensorFlow: import_meta_graph, import_graph_def. */
 HS_API hs_backend hs_tensorflow_open(const char *path, const hs_tensorflow_options *options, hs_error *err);
-/* The same for the contents of such a file. */
+/* The same for the contents of such a file, which are copied. */
 HS_API hs_backend hs_tensorflow_open_bytes(hs_bytes graph, const hs_tensorflow_options *options, hs_error *err);
 /* Frees the backend. Close its sessions first. */
 HS_API void hs_tensorflow_free(hs_backend backend);

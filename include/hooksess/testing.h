@@ -32,8 +32,8 @@
  * an hs_code fail with HS_RESOURCE_EXHAUSTED, or with HS_INVALID_ARGUMENT and no change: the script, a name or the values
  * are NULL, the number of a run or open is 0, or the seconds are invalid.
  *
- * Seconds: 0 to 1e9. hs_script_advance() and hs_test_system_advance() ignore other numbers, and round to nanoseconds. A
- * clock starts at 1e18 ns (in 2001).
+ * Seconds: 0 to 1e9. hs_script_advance() and hs_test_system_advance() ignore other numbers, and round to nanoseconds.
+ * Clocks start at 1e18 ns (in 2001).
  *
  * If memory is exhausted, returned texts end with "(rest lost: out of memory)".
  *
@@ -53,8 +53,8 @@ HS_API const hs_env *hs_script_env(const hs_script *script);
 
 /* Runs are numbered from 1. Each run of the backend counts: also raw, failed and repeated runs. */
 
-/* Adds a scalar double tensor, or replaces it. Run number k returns values[k - 1], whether or not earlier runs fetch it. To
- * fetch it after the last value fails with HS_OUT_OF_RANGE. */
+/* Adds a scalar double tensor, or replaces it. Run number k returns values[k - 1], whether or not earlier runs fetch it. A
+ * fetch after the last value fails with HS_OUT_OF_RANGE. The values are copied. */
 HS_API hs_code hs_script_series(hs_script *script, const char *name, const double *values, size_t n);
 /* Adds a tensor with the same value in each run. The data is borrowed. */
 HS_API hs_code hs_script_constant(hs_script *script, const char *name, const hs_tensor *value);
@@ -75,8 +75,8 @@ HS_API void hs_script_set_step(hs_script *script, int64_t step);
 /* Advances the script's clock. If `env` has a clock: calls its sleep_ns. */
 HS_API void hs_script_advance(hs_script *script, double secs);
 
-/* Wraps a hook to record its callbacks as "before", or "LABEL.before" with a label. The wrapped hook is freed with the
- * wrapper, unless its flags hold it.
+/* Wraps a hook to record its callbacks as "before", or "LABEL.before" with a label, which is copied. The wrapped hook is
+ * freed with the wrapper, unless its flags hold it.
  *
  *   recorded                                         if
  *   begin, create, before, after, end, close         always, also if the hook lacks this callback
@@ -145,7 +145,7 @@ HS_API size_t hs_test_system_live_blocks(hs_test_system *system);
 
 /* Makes call number `n` of the file system from now (from 1) fail with `code`, and with `all_later` every call after it. 0
  * or HS_OK: none. Restarts the count. Calls are those of hs_file_system_ops except unlock. A write that fails writes half
- * of its bytes; a close that fails closes the file. HS_RESOURCE_EXHAUSTED: the disk is full. */
+ * of its bytes; a close that fails closes the file; others do nothing. HS_RESOURCE_EXHAUSTED: the disk is full. */
 HS_API void hs_test_system_fail_file_call(hs_test_system *system, size_t n, hs_code code, bool all_later);
 /* Return the number of calls since then, and the number of files that are not closed. */
 HS_API size_t hs_test_system_file_calls(hs_test_system *system);
