@@ -5,8 +5,8 @@
 #include <hooksess/status.h>
 
 /* A group: processes that train one model together, each with one session. It lets their sessions agree on stops, saves and
- * failures. An engine implements it over TCP, over MPI or, for tests, over threads (testing.h). This header is for engines.
- * A program gets its group from an engine, and passes it to its session.
+ * failures. This header is for engines, such as group_tcp.h, mpi.h and simulation.h. A program passes the group of an
+ * engine to its session.
  *
  * A group serves one session. The rank of a process is its number, from 0. Rank 0 is the chief. The calls of one rank are
  * never concurrent, except report_exit and query_failed_rank. */
@@ -16,8 +16,7 @@ HS_BEGIN_DECLS
 /* Receives the bytes of one rank. They are valid during the call. */
 typedef void (*hs_gather_fn)(void *user, int32_t rank, hs_bytes bytes);
 
-/* A function of a session: records how the training ended, and returns the exit code of the process. failed_rank and `why`
- * are those of the first failure. */
+/* Records how the training ended, and returns the exit code of the process. failed_rank and `why`: the first failure. */
 typedef int (*hs_abandon_fn)(void *user, int32_t failed_rank, const hs_error *why);
 
 /* The functions of an engine. `self` is hs_group.self; `err` is never NULL. barrier, report_exit, query_failed_rank and
@@ -34,8 +33,7 @@ typedef int (*hs_abandon_fn)(void *user, int32_t failed_rank, const hs_error *wh
  *   barrier            returns when all ranks have called it. NULL: sessions call allreduce_or with n = 0
  *   report_exit        reports that this rank makes no further collective call. `reason` is never NULL; its code is
  *                      HS_OK if the rank ends normally. A session calls it when it is closed
- *   query_failed_rank  queries the failure detector. Returns HS_OK, or HS_UNAVAILABLE with the failed rank in *rank,
- *                      and the reason and the host in `err`
+ *   query_failed_rank  queries the failure detector. HS_UNAVAILABLE: *rank has failed; `err` has the reason and the host
  *   set_abandon        installs the function that the engine calls, at most once and from its own thread, before it
  *                      ends this process. `abandon` NULL: removes it, and waits until a call of it has returned
  *
@@ -48,7 +46,7 @@ typedef int (*hs_abandon_fn)(void *user, int32_t failed_rank, const hs_error *wh
  * report_exit and query_failed_rank do not wait for other ranks, and may be called by any thread. A rank failed if its
  * process died, if it reported an error, or if it ended normally and another rank needs it for a call. query_failed_rank
  * names the first such rank. A report also ends calls in which other ranks wait. Calls that the exiting rank has completed
- * also complete on the other ranks. Without these two functions sessions cannot end a hang.
+ * also complete on the other ranks.
  *
  * If a rank has failed, and the session's thread does not call the group within a limit of the engine, the engine may call
  * the function of set_abandon, and end the process with the exit code that it returns. Without such a function the engine

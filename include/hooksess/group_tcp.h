@@ -16,14 +16,12 @@
  *     hs_group_tcp_free(group);
  *
  * First all ranks connect to rank 0, which needs a file descriptor per rank (RLIMIT_NOFILE, ulimit -n). They find it by
- * `address`, `rendezvous_dir` or `exchange`, the same on all ranks. If the host of rank 0 has several addresses, of IPv6
- * and IPv4, rank 0 listens on all, and the others connect to the first one that answers. Only the host of `address` must
- * resolve.
+ * `address`, `rendezvous_dir` or `exchange`, the same on all ranks. Rank 0 listens on all addresses of its host, of IPv6
+ * and IPv4, and the others connect to the first one that answers.
  *
- * No rank starts before all are connected. If the group cannot start, all ranks that rank 0 has accepted return its error,
- * which names the missing rank or the port in use. A rank that rank 0 refuses retries for connect_secs, and returns why. If
- * the port of rank 0 is in use, rank 0 reports this for at most connect_secs: on any other port with rendezvous_dir, on the
- * next port with `address` alone. Ranks that this does not reach fail after connect_secs without the reason.
+ * No rank starts before all are connected. If the group cannot start, all ranks that reach rank 0 return its error, which
+ * names the missing rank or the port in use; the others fail after connect_secs. With `address` alone, rank 0 reports a
+ * port in use on the next port. A rank that rank 0 refuses retries for connect_secs, and returns why.
  *
  * Failures: a thread of each rank, the detector, exchanges heartbeats. A rank has failed if its connection ends, if it
  * reports an exit with an error, or if it sends no heartbeat for detector_secs. Within milliseconds, the collective calls
@@ -34,14 +32,14 @@
  * than 0 wait detector_secs longer.
  *
  * The group may end the process: if the function of set_abandon (group.h) is still installed failure_grace_secs after this
- * rank has learned of a failure, the detector calls it, logs one line, and calls _exit() with its result. The session's
- * thread may then be in the program's communication, but also in a long save or evaluation: for these, set a longer time.
+ * rank has learned of a failure, the detector calls it, logs one line, and calls _exit() with its result. For long saves or
+ * evaluations, set a longer time.
  *
  * Security: nothing is encrypted. The nonce, or `job`, only prevents that processes of other jobs connect by mistake. Use a
  * private network.
  *
- * Forked children cannot use the object, but keep its connections open: the end of this process is then noticed after
- * detector_secs, or when its children have ended. Fork before, or end or exec soon.
+ * A forked child keeps the connections open: the end of this process is then noticed after detector_secs only. Fork before,
+ * or end or exec soon.
  *
  * Threads: one thread at a time per object. For the group that hs_group_tcp_get() returns, see group.h. */
 
@@ -111,14 +109,12 @@ HS_API const hs_group *hs_group_tcp_get(const hs_group_tcp *group);
  * s until the system has accepted the last messages. */
 HS_API void hs_group_tcp_free(hs_group_tcp *group);
 
-/* For engines that send the data of their collective calls by other means, such as MPI, and use this group as their failure
- * detector. They forward report_exit, query_failed_rank and set_abandon to it, and report their own collective calls, on
- * the session's thread:
+/* For engines with their own communication, such as MPI, that use this group as their failure detector. They forward
+ * report_exit, query_failed_rank and set_abandon to it, and report their own collective calls, on the session's thread:
  *
  *   begin  begins a call. HS_UNAVAILABLE: it cannot complete, and is not begun
  *   check  while the call waits. HS_UNAVAILABLE: it cannot complete
- *   fail   while the call waits: `rank` has not come to it. All ranks agree on the first failure of the group, which may be
- *          another one. Returns HS_UNAVAILABLE with it
+ *   fail   while the call waits: `rank` has not come to it. Returns HS_UNAVAILABLE with the first failure of the group
  *   end    ends the call, complete or not
  *
  * call  the name of the function, for messages

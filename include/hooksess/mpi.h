@@ -34,7 +34,7 @@
  * MPI. A call of the group that waits for a failed rank returns HS_UNAVAILABLE. A rank that does not come to a call within
  * collective_secs has failed, too. MPI cannot cancel an operation of the program that waits for a failed rank. So if the
  * session is still open failure_grace_secs after a failure, the group records its outcome, and ends the process with this
- * outcome's exit code. mpirun also ends all processes if one dies, or exits before MPI_Finalize.
+ * outcome's exit code.
  *
  * Threads: one thread at a time per object. */
 
@@ -69,8 +69,8 @@ HS_API const hs_group *hs_mpi_group_get(const hs_mpi_group *group);
  * not call MPI_Finalize: hs_mpi_group_finalize() decides this. */
 HS_API void hs_mpi_group_free(hs_mpi_group *group);
 /* Waits until all ranks have called it, at most collective_secs, or failure_grace_secs if a rank has failed. Frees the
- * group, and calls MPI_Finalize. If a rank is missing, or a call of the group has failed, it does not call MPI_Finalize:
- * the launcher ends the others when this process ends.
+ * group, and calls MPI_Finalize. Without MPI_Finalize if a rank is missing, or a call of the group has failed: the launcher
+ * then ends the others.
  *
  * outcome  of the session. A process that fails before it opens one passes hs_outcome_from_error(), for the other ranks
  *

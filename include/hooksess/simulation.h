@@ -26,11 +26,11 @@
  *     puts(hs_simulation_trace(simulation));
  *     hs_simulation_free(simulation);
  *
- * To test a hook: in `main`, create a graph with hs_simulation_env(group), and open a session with this group and the hook.
+ * In `main`, a test of a hook opens a session with this group on a graph with hs_simulation_env(group).
  *
- * Order: one rank runs at a time, until its next collective call. There the seed selects the rank that runs next, and
- * whether the root of a broadcast, and the senders of a gather, wait for the other ranks. The same seed gives the same
- * trace, if the ranks use no other threads, clocks or random numbers. Run a test with many seeds.
+ * Order: one rank runs at a time, until its next collective call. There the seed selects the next rank, and whether
+ * broadcasts and gathers wait for other ranks. The same seed gives the same trace, if the ranks use no other threads,
+ * clocks or random numbers. Run a test with many seeds.
  *
  * Bugs: these end the simulation. The calls of all ranks return HS_INTERNAL, and so does hs_simulation_run():
  *
@@ -40,8 +40,8 @@
  * Failures: a rank fails if it is killed, reports an exit with an error, or returns from `main` without a report. The
  * failure detector notices a frozen rank when no other rank can run.
  *
- * Time: nothing sleeps. Without a clock in the options, the ranks have a clock that starts at 1e18 ns (in 2001). Only
- * delays, sleeping and the limit of the detector advance it.
+ * Time: without a clock in the options, the ranks have a clock that starts at 1e18 ns (in 2001). Only delays, sleeping and
+ * the limit of the detector advance it.
  *
  * Threads: one thread at a time per object. Ranks may call all functions that take their group, and request faults. */
 
@@ -80,8 +80,8 @@ HS_API void hs_simulation_free(hs_simulation *simulation);
  *                 HS_UNAVAILABLE
  *   delay         the rank sleeps for `secs` before the call: 0 to 1e9
  *
- * The call of a killed rank returns HS_UNAVAILABLE after all other ranks have ended, so that its thread can free its
- * memory. From then on its file calls fail, its log lines are dropped, and it has no result.
+ * The call of a killed rank returns HS_UNAVAILABLE after all other ranks have ended, so that its thread can end. From then
+ * on its file calls fail, its log lines are dropped, and it has no result.
  *
  * HS_INVALID_ARGUMENT: invalid numbers, or the simulation is NULL. HS_RESOURCE_EXHAUSTED: out of memory. */
 HS_API hs_code hs_simulation_kill(hs_simulation *simulation, int32_t rank, int64_t at_collective);
@@ -112,8 +112,8 @@ HS_API const hs_env *hs_simulation_env(const hs_group *group);
 HS_API bool hs_simulation_is_killed(const hs_group *group);
 
 /* Adds each of n numbers over all ranks, in the order of the ranks, in place. Stands for the program's own collective
- * communication, such as MPI_Allreduce. Its order relative to the group's calls is not checked. If ranks wait in both, the
- * group's calls fail as after a limit. HS_INVALID_ARGUMENT: the group is not simulated. Others: as a group's call. */
+ * communication, such as MPI_Allreduce. If ranks wait in it and in the group's calls, these fail as after a limit.
+ * HS_INVALID_ARGUMENT: the group is not simulated. Others: as a group's call. */
 HS_API hs_code hs_simulation_sum(const hs_group *group, double *numbers, size_t n, hs_error *err);
 
 HS_END_DECLS
