@@ -19,7 +19,7 @@
  *     hs_estimator_free(e);
  *
  * Each call gets a graph from the model function, opens and closes one session on it, and releases the graph. Only the
- * checkpoints in checkpoint_dir connect the calls.
+ * checkpoints connect the calls.
  *
  * Threads: one thread at a time per object. */
 
@@ -27,7 +27,7 @@ HS_BEGIN_DECLS
 
 typedef enum hs_mode { HS_MODE_TRAIN = 1, HS_MODE_EVAL = 2, HS_MODE_PREDICT = 3 } hs_mode;
 
-/* The graph of a model function. Strings, lists and their objects must stay until `release`. TensorFlow: EstimatorSpec. */
+/* The graph of a model function. It must stay valid until `release`. TensorFlow: EstimatorSpec. */
 typedef struct hs_estimator_spec {
     size_t size;
     hs_backend backend;         /* (required) */
@@ -35,7 +35,7 @@ typedef struct hs_estimator_spec {
     const char *loss;           /* training logs it and checks it for NaN; evaluation reports its mean. NULL: none */
     const char *eval_op;        /* evaluates one batch. NULL: no op */
     const char *const *metrics; /* tensors of one number, fetched after the last batch of an evaluation */
-    /* (required to predict) names of tensors. Their first dimension is the examples of the batch, the same number in all */
+    /* (required to predict) names of tensors with one row per example */
     const char *const *predictions;
     hs_scaffold *scaffold;       /* NULL: the default */
     const hs_hook *hooks;        /* HS_HOOKS(...) */
@@ -100,9 +100,8 @@ typedef struct hs_estimator_train_options {
 } hs_estimator_train_options;
 #define HS_ESTIMATOR_TRAIN_OPTIONS(...) HS_OPTIONS(hs_estimator_train_options, __VA_ARGS__)
 
-/* Trains from the newest checkpoint, or from the start, until the limit, HS_OUT_OF_RANGE, or a stop by a hook. Order of
- * hooks: input, model function, caller, stop, NaN check, loss lines; around them a training session's. TensorFlow:
- * Estimator.train. */
+/* Trains from the newest checkpoint, if any, until the limit, HS_OUT_OF_RANGE, or a stop by a hook. Order of hooks: input,
+ * model function, caller, stop, NaN check, loss lines; around them a training session's. TensorFlow: Estimator.train. */
 HS_API hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_options *options, hs_error *err);
 
 typedef struct hs_estimator_evaluate_options {
@@ -162,8 +161,8 @@ typedef struct hs_estimator_eval_spec {
  *   max_steps, HS_OUT_OF_RANGE, a hook, or because it was complete   yes
  *   a signal, a time limit, a stop of the session's coordinator      no
  *
- * In each case the last step is saved. A failing evaluation ends the training and makes the outcome a failure.
- * HS_INVALID_ARGUMENT: the estimator's options switch checkpoints off. TensorFlow: train_and_evaluate, run locally. */
+ * In each case the last step is saved. A failing evaluation ends the training with its error. HS_INVALID_ARGUMENT: the
+ * estimator's options switch checkpoints off. TensorFlow: train_and_evaluate, run locally. */
 HS_API hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_estimator_train_options *train,
                                                   const hs_estimator_eval_spec *eval, hs_error *err);
 

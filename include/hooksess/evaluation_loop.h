@@ -71,8 +71,7 @@ typedef struct hs_evaluation_loop_options {
 /* Waits for new checkpoints and evaluates the newest, each at most once. A checkpoint that is deleted before it is restored
  * is skipped and logged. *evaluations, if not NULL, receives the number of evaluations.
  *
- * Returns HS_OK after max_evaluations, or after HS_STOP from `evaluated`. HS_DEADLINE_EXCEEDED: no new checkpoint within
- * timeout_secs, as usual after the end of the training. */
+ * HS_DEADLINE_EXCEEDED: no new checkpoint within timeout_secs, as usual after the end of the training. */
 HS_API hs_code hs_evaluation_loop(hs_backend backend, const hs_evaluation_loop_options *options, int64_t *evaluations,
                                   hs_error *err);
 

@@ -27,9 +27,8 @@
  * reports an exit with an error, or if it sends no heartbeat for detector_secs. Within milliseconds, the collective calls
  * that this rank has not made return HS_UNAVAILABLE on all ranks.
  *
- * Limits: while ranks are missing in a collective call or when connecting, the log names them after 5 s, and each time the
- * wait has doubled. After collective_secs a call returns HS_UNAVAILABLE, and the first missing rank has failed. Ranks other
- * than 0 wait detector_secs longer.
+ * Limits: the log names ranks that are missing for 5 s, and again each time the wait has doubled. After collective_secs a
+ * call returns HS_UNAVAILABLE, and the first missing rank has failed. Ranks other than 0 wait detector_secs longer.
  *
  * The group may end the process: if the function of set_abandon (group.h) is still installed failure_grace_secs after this
  * rank has learned of a failure, the detector calls it, logs one line, and calls _exit() with its result. For long saves or
@@ -55,9 +54,9 @@ typedef struct hs_group_tcp_options {
      * is not an address of its machine, or is a name of the loopback interface other than "localhost". With rendezvous_dir
      * or exchange, only rank 0 uses it: port 0 is any port, and NULL all interfaces */
     const char *address;
-    /* A directory that all ranks share, normally the checkpoint directory. Rank 0 creates its last level. It writes its
-     * addresses and a random nonce to the file ".hooksess-rendezvous" with mode 0600, and removes it when all are
-     * connected. The others wait for this file, and ignore one of an earlier run or of another user */
+    /* A directory that all ranks share, normally the checkpoint directory. Rank 0 creates its last level. Until all are
+     * connected, the file ".hooksess-rendezvous" in it (mode 0600) has the addresses of rank 0 and a random nonce. Files of
+     * earlier runs and other users are ignored */
     const char *rendezvous_dir;
     /* Collective: copies `bytes` bytes at `data` (addresses and a random nonce) from rank 0 to all ranks, such as
      * MPI_Bcast(). hs_group_tcp_new() calls it once per rank, also on a rank that cannot begin, and fails with the error
@@ -69,9 +68,8 @@ typedef struct hs_group_tcp_options {
      * 0: 60 */
     double connect_secs;
     double collective_secs; /* limit of one collective call. 0: 600. HS_NEVER: none */
-    double detector_secs;   /* a rank that sends no heartbeat for this time has failed. 0: 10 */
-    /* Time from a failure until the process is ended; on other ranks than 0, one second more. 0: 10. HS_NEVER: it is never
-     * ended */
+    double detector_secs;   /* limit of the time between heartbeats. 0: 10 */
+    /* Time from a failure until the process is ended; on other ranks than 0, one second more. 0: 10. HS_NEVER: never */
     double failure_grace_secs;
     const hs_env *env; /* memory and log; the clock and the files are always the system's */
 } hs_group_tcp_options;
@@ -95,7 +93,7 @@ HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_er
  *   MPICH, Intel MPI              PMI_RANK              PMI_SIZE
  *   srun                          SLURM_PROCID          SLURM_NTASKS
  *
- * If none is set, the group has one rank. rank and rank_count of the options must be 0. If neither address, rendezvous_dir
+ * If none is set, the group has one rank. The options must not set rank and rank_count. If neither address, rendezvous_dir
  * nor exchange is set, the host is MASTER_ADDR, and the port is MASTER_PORT + 1; MASTER_PORT + 2 reports that it is in use.
  * No other job may use the three ports. HS_INVALID_ARGUMENT: also if a variable is not a number, or a needed one is
  * missing. */

@@ -47,8 +47,8 @@ typedef struct hs_mpi_options {
     /* Limit of one collective call; detector_secs longer if it is not known which rank is missing. Must exceed the time in
      * which one rank saves or evaluates. 0: 600. HS_NEVER: none */
     double collective_secs;
-    double detector_secs;      /* a rank that sends no heartbeat for this time has failed. 0: 10. HS_NEVER: no detector */
-    double failure_grace_secs; /* time from a failure until the process is ended. 0: 10. HS_NEVER: it never is */
+    double detector_secs;      /* limit of the time between heartbeats. 0: 10. HS_NEVER: no detector */
+    double failure_grace_secs; /* time from a failure until the process is ended. 0: 10. HS_NEVER: never */
     const hs_env *env;         /* memory, clock and log */
 } hs_mpi_options;
 #define HS_MPI_OPTIONS(...) HS_OPTIONS(hs_mpi_options, __VA_ARGS__)
@@ -69,8 +69,8 @@ HS_API const hs_group *hs_mpi_group_get(const hs_mpi_group *group);
  * not call MPI_Finalize: hs_mpi_group_finalize() decides this. */
 HS_API void hs_mpi_group_free(hs_mpi_group *group);
 /* Waits until all ranks have called it, at most collective_secs, or failure_grace_secs if a rank has failed. Frees the
- * group, and calls MPI_Finalize. Without MPI_Finalize if a rank is missing, or a call of the group has failed: the launcher
- * then ends the others.
+ * group, and calls MPI_Finalize. It does not call MPI_Finalize if a rank is missing, or a call of the group has failed: the
+ * launcher then ends the others.
  *
  * outcome  of the session. A process that fails before it opens one passes hs_outcome_from_error(), for the other ranks
  *

@@ -33,8 +33,8 @@ HS_BEGIN_DECLS
  * only. It is the same on all machines and in all releases. Any thread. */
 HS_API int64_t hs_epoch_permutation(uint64_t seed, int64_t epoch, int64_t n_samples, int64_t position);
 
-/* A generator of random numbers: Philox2x64-10 by Salmon et al. (2011). Not for cryptography. The struct is plain bytes,
- * for hs_graph_bytes(). A program may set `position`. Frozen. */
+/* A generator of random numbers: Philox2x64-10 by Salmon et al. (2011). Not for cryptography. Plain bytes, for
+ * hs_graph_bytes(). A program may set `position`. Frozen. */
 typedef struct hs_rng {
     uint64_t seed, stream;
     uint64_t position; /* the number of random numbers that were returned */

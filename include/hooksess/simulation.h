@@ -5,8 +5,8 @@
 #include <hooksess/env.h>
 #include <hooksess/group.h>
 
-/* A simulated group, for tests of hooks and programs that train in several processes. Each rank is a thread that runs a
- * function of the test. testing.h includes this header; link with libhooksess_testing.
+/* A simulated group, for tests. Each rank is a thread that runs a function of the test. testing.h includes this header;
+ * link with libhooksess_testing.
  *
  *     static int run_rank(void *user, const hs_group *group)
  *     {
@@ -71,7 +71,7 @@ typedef struct hs_simulation_options {
 HS_API hs_simulation *hs_simulation_new(const hs_simulation_options *options, hs_error *err);
 HS_API void hs_simulation_free(hs_simulation *simulation);
 
-/* Request a fault when `rank` makes its collective call number `at_collective`, from 1. Calls of hs_simulation_sum() count.
+/* Request a fault when `rank` makes its collective call number `at_collective`, from 1.
  *
  *   fault         in this call
  *   kill          the process of the rank dies, as by kill -9
@@ -88,8 +88,8 @@ HS_API hs_code hs_simulation_kill(hs_simulation *simulation, int32_t rank, int64
 HS_API hs_code hs_simulation_report_exit(hs_simulation *simulation, int32_t rank, int64_t at_collective);
 HS_API hs_code hs_simulation_freeze(hs_simulation *simulation, int32_t rank, int64_t at_collective);
 HS_API hs_code hs_simulation_delay(hs_simulation *simulation, int32_t rank, int64_t at_collective, double secs);
-/* Kills the rank in call number `at_file_call` (from 1) of its environment's files. Calls are those of hs_file_system_ops
- * except unlock. The call is not made; a write writes half of its bytes. */
+/* Kills the rank in call number `at_file_call` (from 1) of its environment's files, except unlock. The call is not made; a
+ * write writes half of its bytes. */
 HS_API hs_code hs_simulation_kill_in_file_call(hs_simulation *simulation, int32_t rank, int64_t at_file_call);
 
 /* Runs all ranks until they have ended. HS_INTERNAL: a bug, see above. HS_FAILED_PRECONDITION: the second call.

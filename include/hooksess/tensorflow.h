@@ -18,9 +18,8 @@
  *     hs_outcome outcome = hs_session_close(s, &err);
  *     hs_tensorflow_free(tf);
  *
- * Names are TensorFlow's: "loss:0" is a tensor, "train_op" an op, and "loss" output 0 if the op has one output. The name of
- * a resource variable stands for its value: a fetch may return the value before the run's update, and a feed reaches only
- * the ops that read this very tensor.
+ * Names are TensorFlow's. "loss" is "loss:0" if the op has one output. The name of a resource variable stands for its
+ * value: a fetch may return the value before the run's update, and a feed reaches only the ops that read this very tensor.
  *
  * Values are TensorFlow's memory, valid until the next run of the same level (backend.h). Feeds are copied, except memory
  * aligned to 64 bytes that goes only to ops that do not keep it. Resources, variants, 8-bit and 4-bit floats can be neither
@@ -30,16 +29,15 @@
  * it in the run that advances it.
  *
  * A scaffold's defaults are the graph's collections. For empty ones, ops with names in "hooksess/" are added. Put
- * initializers of iterators into "table_initializer", or name them as local_init_op.
+ * initializers of iterators into "table_initializer".
  *
- * Variables are the collections "variables" and "local_variables", or without both all variables of the graph. Their
- * initializers must be in the graph. Parts of a partitioned variable are saved as slices of one tensor. The state of random
- * ops and iterators is not saved. The .meta file of a checkpoint has the current graph and collections, and the rest of the
- * given meta graph.
+ * Variables are the collections "variables" and "local_variables", or without both all variables. Their initializers must
+ * be in the graph. Parts of a partitioned variable are saved as slices of one tensor. The state of random ops and iterators
+ * is not saved. The .meta file of a checkpoint has the current graph and collections.
  *
  * Sessions run the collection "queue_runners" (HS_DATA_LOSS: it is invalid), and close the queues when they are closed.
  *
- * A stop request ends a run that waits for a queue or a barrier, within 50 ms, with HS_STOP, and the session can still
+ * Within 50 ms, a stop request ends a run that waits for a queue or a barrier, with HS_STOP, and the session can still
  * save. It does not end a run that waits for
  *   - an iterator, a ConditionalAccumulator, or a queue of another process for which the graph has no closing op: set
  *     hs_run_options.timeout_secs
@@ -58,8 +56,7 @@ typedef struct hs_tensorflow_options {
     /* The default target of sessions: "" or "local" for this process, or "grpc://host:port". NULL: the target of `server`,
      * or "" */
     const char *target;
-    /* The default ConfigProto of sessions, serialized: tf.ConfigProto(...).SerializeToString() in Python, or {0x38, 1} for
-     * allow_soft_placement */
+    /* The default ConfigProto of sessions, serialized, as by tf.ConfigProto(...).SerializeToString() in Python */
     hs_bytes config;
     /* The path of libtensorflow_cc.so.2, one per process. NULL: in the directory of the environment variable
      * TENSORFLOW_ROOT; if not set, as the system's loader finds it, or at its place at build time */
@@ -79,22 +76,21 @@ typedef struct hs_tensorflow_options {
 #define HS_TENSORFLOW_OPTIONS(...) HS_OPTIONS(hs_tensorflow_options, __VA_ARGS__)
 
 /* Savers. For each SaverDef of the meta graph, the collection HS_SAVERS has an hs_saver with its retention. It reads and
- * sets the variables itself, unless these options select the ops of TensorFlow's Saver, which also save tables:
+ * sets the variables itself, unless these options select the graph's ops, which also save tables:
  *
  *   graph_saves     the op writes to a temporary directory (hs_saver_options.save_variables), which must be shared with
  *                   remote parameter servers
  *   graph_restores  the op reads a verified checkpoint. A path with *, ?, [ or \ is HS_INVALID_ARGUMENT */
 
-/* TensorFlow logs to stderr while it is loaded. Unless show_log is set, the call that loads it discards output to file
- * descriptor 2 for a fraction of a second, and sets the environment variable TF_CPP_MIN_LOG_LEVEL, if not set, to 3 (fatal
- * errors only). So open the first graph before you start threads that read the environment, or set the variable
- * yourself. */
+/* TensorFlow logs to stderr while it is loaded. Unless show_log is set, the first open discards output to file descriptor 2
+ * for a fraction of a second, and sets the environment variable TF_CPP_MIN_LOG_LEVEL, if not set, to 3. Set it yourself, or
+ * open a graph before you start threads that read the environment. */
 
 /* Opens a file with a MetaGraphDef or a GraphDef, binary or text. Trust a graph like a program: TensorFlow ends the process
  * for some damaged graphs. Several threads may open graphs.
  *
- * Returns a backend; free it in any case. After a failure, opening a session on it fails with the same error. Only if
- * memory is exhausted, ops is NULL.
+ * Free the backend in any case. After a failure, opening a session on it fails with the same error. If memory is exhausted,
+ * ops is NULL.
  *
  *   HS_NOT_FOUND            the file, the library, or the type of an op (named) does not exist
  *   HS_INVALID_ARGUMENT     wrong options or path, not a graph, or TensorFlow refuses it; graph_saves or graph_restores
@@ -180,8 +176,8 @@ typedef struct hs_tensorflow_op_def {
  * TF_FinishOperation. */
 HS_API hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *def, hs_error *err);
 
-/* Sets *item to an item of a collection of the meta graph: a node's name, or a serialized proto, such as a VariableDef.
- * Returns false after the last item. */
+/* Sets *item to an item of a collection of the meta graph: a node's name, or a serialized proto. Returns false after the
+ * last item. */
 HS_API bool hs_tensorflow_collection_item(hs_backend backend, const char *key, size_t index, hs_bytes *item);
 
 HS_END_DECLS

@@ -30,10 +30,9 @@
  *
  * Limits of TensorFlow 2.21:
  * - A server cannot be stopped. It keeps its port until the process ends.
- * - If a task falls silent with open connections (power loss, a stopped process), a run that needs it waits until the
- *   system closes them, maybe forever, even if a stop is requested. Set hs_tensorflow_options.timeout_secs to several times
- *   the duration of a step: the run then fails with HS_UNAVAILABLE if the task is silent for 5 s more. The first run of
- *   each set of fetches, feeds and ops has no such limit.
+ * - If a task falls silent with open connections (power loss, a stopped process), runs that need it wait until
+ *   the system closes them, even if a stop is requested. With hs_tensorflow_options.timeout_secs, a run fails with
+ *   HS_UNAVAILABLE if the task is silent for 5 s more; not the first run of each set of fetches, feeds and ops.
  * - Peers are not authenticated, and nothing is encrypted: use a private network.
  *
  * Threads: one thread at a time per object. Any thread and any signal handler may call hs_tensorflow_server_stop. */

@@ -6,7 +6,7 @@
 #include <hooksess/simulation.h>
 
 /* For tests of hooks and of programs (docs/guide/testing-a-hook.md): a backend that follows a script, and an environment
- * whose clock only the test moves, and whose memory and files fail on request. Link with libhooksess_testing.
+ * whose memory and files fail on request. Link with libhooksess_testing.
  *
  *     #include <hooksess/hooksess.h>
  *     #include <hooksess/testing.h>
@@ -67,7 +67,7 @@ HS_API hs_code hs_script_op(hs_script *script, const char *name);
 HS_API hs_code hs_script_fail_at(hs_script *script, size_t run, hs_code code, const char *message);
 HS_API hs_code hs_script_delay_at(hs_script *script, size_t run, double secs);
 HS_API hs_code hs_script_metadata_at(hs_script *script, size_t run, hs_bytes metadata);
-/* Makes open number `n` (from 1) of the backend fail with `code`. A recovery opens the backend again. */
+/* Makes open number `n` (from 1) of the backend fail with `code`. */
 HS_API hs_code hs_script_fail_open_at(hs_script *script, size_t n, hs_code code, const char *message);
 /* Set the steps by which "train" advances the global step (default: 1), and the global step. */
 HS_API void hs_script_steps_per_run(hs_script *script, int64_t steps);
@@ -94,9 +94,8 @@ HS_API void hs_script_clear_calls(hs_script *script);
 HS_API void hs_script_note(hs_script *script, const char *word);
 /* Returns the number of runs. */
 HS_API size_t hs_script_runs(const hs_script *script);
-/* Describes the last run. Valid until the next run. First the fetches and feeds of the caller, then those of each hook in
- * order. A name that is fetched twice is listed once. If the run has options, short names of the fields of hs_run_options
- * follow, `watch` with each node_name of debug_watches:
+/* Describes the last run. Valid until the next run. Fetches, each once, and feeds: the caller's, then those of each hook in
+ * order. If the run has options, the fields of hs_run_options follow, `watch` with each node_name of debug_watches:
  *
  *   fetch A B; feed C; trace 3 timeout 9 pool 0 graphs 0 oom 0 disk 0 watch D E */
 HS_API const char *hs_script_last_run(const hs_script *script);
@@ -106,22 +105,10 @@ HS_API const char *hs_script_last_run(const hs_script *script);
  *   allocator  malloc. Counts allocations; one can fail
  *   clock      only hs_test_system_advance() and sleeping move it
  *   logger     keeps the lines
- *   files      POSIX files, without sync. Counts calls; one can fail, or all from one on. Two checkpoint savers of one
- *              process that share a directory are not detected
+ *   files      POSIX files, without sync. Counts calls; one can fail, or all from one on. Two savers in one
+ *              directory are not detected
  *
- * This runs a test once for each allocation, which then fails. For file calls: hs_test_system_fail_file_call() and
- * hs_test_system_file_calls().
- *
- *     bool failed = true;
- *     for (size_t n = 1; failed; n++) {
- *         hs_test_system *system = hs_test_system_new();
- *         hs_test_system_fail_allocation(system, n);
- *         run_test(hs_test_system_env(system));
- *         failed = hs_test_system_allocations(system) >= n;
- *         if (hs_test_system_live_blocks(system) > 0)
- *             puts("memory is lost");
- *         hs_test_system_free(system);
- *     }
+ * The guide has a loop that runs a test once for each call, which then fails.
  *
  * To replace only some parts of an environment, copy them: HS_INIT(hs_env, .clock = hs_test_system_env(system)->clock). */
 typedef struct hs_test_system hs_test_system;
@@ -129,8 +116,8 @@ typedef struct hs_test_system hs_test_system;
 /* Creates a test system. Free it after all objects that use its environment. NULL: out of memory. */
 HS_API hs_test_system *hs_test_system_new(void);
 HS_API void hs_test_system_free(hs_test_system *system);
-/* Returns the environment. For NULL: one in which each allocation and each file call fails with HS_RESOURCE_EXHAUSTED, with
- * the log of the real system. */
+/* Returns the environment. For NULL: one in which each allocation and file call fails with HS_RESOURCE_EXHAUSTED, with the
+ * system's log. */
 HS_API const hs_env *hs_test_system_env(const hs_test_system *system);
 
 HS_API void hs_test_system_advance(hs_test_system *system, double secs);
@@ -143,9 +130,9 @@ HS_API void hs_test_system_fail_allocation(hs_test_system *system, size_t n);
 HS_API size_t hs_test_system_allocations(hs_test_system *system);
 HS_API size_t hs_test_system_live_blocks(hs_test_system *system);
 
-/* Makes call number `n` of the file system from now (from 1) fail with `code`, and with `all_later` every call after it. 0
- * or HS_OK: none. Restarts the count. Calls are those of hs_file_system_ops except unlock. A write that fails writes half
- * of its bytes; a close that fails closes the file; others do nothing. HS_RESOURCE_EXHAUSTED: the disk is full. */
+/* Makes file call number `n` from now (from 1) fail with `code`, and with `all_later` all later ones. 0 or HS_OK: none.
+ * Restarts the count. Calls are those of hs_file_system_ops except unlock. A write that fails writes half of its bytes; a
+ * close that fails closes the file; others do nothing. HS_RESOURCE_EXHAUSTED: the disk is full. */
 HS_API void hs_test_system_fail_file_call(hs_test_system *system, size_t n, hs_code code, bool all_later);
 /* Return the number of calls since then, and the number of files that are not closed. */
 HS_API size_t hs_test_system_file_calls(hs_test_system *system);

@@ -27,7 +27,7 @@ typedef struct hs_session_manager_options {
     size_t size;
     const char *ready_op;                         /* as in hs_scaffold_options. NULL: always ready */
     const char *ready_for_local_init_op;          /* the same before local_init_op, which it requires */
-    const char *local_init_op;                    /* run in every session, also after a restore */
+    const char *local_init_op;                    /* run in every session */
     const hs_feed *local_init_feeds;              /* HS_FEEDS(...). Borrowed */
     const hs_run_options *local_init_run_options; /* borrowed */
     double recovery_wait_secs;                    /* seconds between attempts while waiting. 0: 30 */
