@@ -71,7 +71,7 @@ typedef struct hs_simulation_options {
 HS_API hs_simulation *hs_simulation_new(const hs_simulation_options *options, hs_error *err);
 HS_API void hs_simulation_free(hs_simulation *simulation);
 
-/* Request a fault when `rank` makes its collective call number `at_collective`, from 1.
+/* Request a fault when `rank` makes its collective call number `at_collective`, from 1. Calls of hs_simulation_sum() count.
  *
  *   fault         in this call
  *   kill          the process of the rank dies, as by kill -9

@@ -82,9 +82,9 @@ typedef struct hs_tensorflow_options {
  *                   remote parameter servers
  *   graph_restores  the op reads a verified checkpoint. A path with *, ?, [ or \ is HS_INVALID_ARGUMENT */
 
-/* TensorFlow logs to stderr while it is loaded. Unless show_log is set, the first open discards output to file descriptor 2
- * for a fraction of a second, and sets the environment variable TF_CPP_MIN_LOG_LEVEL, if not set, to 3. Set it yourself, or
- * open a graph before you start threads that read the environment. */
+/* TensorFlow logs to stderr while it is loaded. Unless show_log is set, the call that loads it discards output to file
+ * descriptor 2 for a fraction of a second, and sets the environment variable TF_CPP_MIN_LOG_LEVEL, if not set, to 3. Set it
+ * yourself, or open a graph before you start threads that read the environment. */
 
 /* Opens a file with a MetaGraphDef or a GraphDef, binary or text. Trust a graph like a program: TensorFlow ends the process
  * for some damaged graphs. Several threads may open graphs.

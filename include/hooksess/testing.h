@@ -29,8 +29,8 @@
  *     }
  *
  * The graph has an op "train", which advances the global step, and the int64 variable "global_step". Functions that return
- * an hs_code fail with HS_RESOURCE_EXHAUSTED, or with HS_INVALID_ARGUMENT and no change: the script, a name or the values
- * are NULL, the number of a run or open is 0, or the seconds are invalid.
+ * an hs_code fail with HS_RESOURCE_EXHAUSTED, or with HS_INVALID_ARGUMENT and no change: an argument is NULL, the number of
+ * a run or open is 0, or the seconds are invalid.
  *
  * Seconds: 0 to 1e9. hs_script_advance() and hs_test_system_advance() ignore other numbers, and round to nanoseconds.
  * Clocks start at 1e18 ns (in 2001).
