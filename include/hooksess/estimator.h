@@ -5,7 +5,8 @@
 #include <hooksess/evaluation_loop.h>
 #include <hooksess/training_session.h>
 
-/* Trains, evaluates and predicts with one model function. TensorFlow: Estimator, train_and_evaluate, slim's learning.train.
+/* Trains, evaluates and predicts with one model function. See docs/estimators.md. TensorFlow: Estimator,
+ * train_and_evaluate, slim's learning.train.
  *
  *     hs_estimator *e = hs_estimator_new(
  *         HS_ESTIMATOR_OPTIONS(.model_fn = classifier, .user = &model, .checkpoint_dir = "run"), &err);
@@ -18,7 +19,7 @@
  *     hs_estimator_free(e);
  *
  * Each call gets a graph from the model function, opens and closes one session on it, and releases the graph. Only the
- * checkpoints in checkpoint_dir connect the calls. If the estimator is NULL, a call fails with HS_INVALID_ARGUMENT.
+ * checkpoints connect the calls.
  *
  * Threads: one thread at a time per object. */
 
@@ -26,8 +27,7 @@ HS_BEGIN_DECLS
 
 typedef enum hs_mode { HS_MODE_TRAIN = 1, HS_MODE_EVAL = 2, HS_MODE_PREDICT = 3 } hs_mode;
 
-/* The graph of a model function. Strings, lists and the objects that they point to must stay until `release`.
- * TensorFlow: EstimatorSpec. */
+/* The graph of a model function. It must stay valid until `release`. TensorFlow: EstimatorSpec. */
 typedef struct hs_estimator_spec {
     size_t size;
     hs_backend backend;         /* (required) */
@@ -35,11 +35,11 @@ typedef struct hs_estimator_spec {
     const char *loss;           /* training logs it and checks it for NaN; evaluation reports its mean. NULL: none */
     const char *eval_op;        /* evaluates one batch. NULL: no op */
     const char *const *metrics; /* tensors of one number, fetched after the last batch of an evaluation */
-    /* (required to predict) names of tensors. Their first dimension is the examples of the batch, the same number in all */
+    /* (required to predict) names of tensors with one row per example */
     const char *const *predictions;
     hs_scaffold *scaffold;       /* NULL: the default */
-    const hs_hook *hooks;        /* HS_HOOKS(...); freed by the call */
-    void (*release)(void *self); /* called after the session is closed, or after a failure. NULL: nothing */
+    const hs_hook *hooks;        /* HS_HOOKS(...) */
+    void (*release)(void *self); /* called after the session is closed, or after a failure */
     void *self;
 } hs_estimator_spec;
 
@@ -52,8 +52,8 @@ typedef struct hs_estimator_spec {
  * hs_estimator_train_and_evaluate() evaluates on a second graph while the first one trains: they must not share memory. */
 typedef hs_code (*hs_model_fn)(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err);
 
-/* Connects the input to the graph of the model function: adds a queue or ops (hs_graph_of), or sets *hook to a hook that
- * feeds placeholders (hs_feed_fn). Called after the model function. The session frees the hook. */
+/* Called after the model function. Connects the input to its graph: adds a queue or ops (hs_graph_of), or sets *hook to a
+ * hook that feeds placeholders (hs_feed_fn). The session frees the hook. */
 typedef hs_code (*hs_input_fn)(void *user, hs_mode mode, hs_backend backend, hs_hook *hook, hs_error *err);
 /* fn NULL: the model function provides the input. Frozen. */
 typedef struct hs_input {
@@ -68,16 +68,16 @@ typedef struct hs_estimator_options {
     size_t size;
     hs_model_fn model_fn; /* (required) */
     void *user;
-    const char *checkpoint_dir; /* (required) for checkpoints and event files. Copied */
+    const char *checkpoint_dir; /* (required) for checkpoints and event files */
     double save_checkpoint_secs;
     int64_t save_checkpoint_steps;
     double save_summaries_secs;
     int64_t save_summaries_steps;
-    /* Steps between log lines with the loss, and between rates as in hs_training_options. 0: 100. HS_NEVER: none */
+    /* Steps between log lines with the loss, and between rates. 0: 100. HS_NEVER: none */
     int64_t log_step_count_steps;
-    int64_t max_to_keep; /* as in hs_training_options */
+    int64_t max_to_keep;
     const hs_env *env;
-    /* Training handles signals, as in hs_session_options. Check hs_outcome.interrupted before the next call */
+    /* Training handles signals. Check hs_outcome.interrupted before the next call */
     bool signals;
     unsigned char reserved[7];
     double signal_grace_secs;
@@ -93,17 +93,15 @@ typedef struct hs_estimator_train_options {
     size_t size;
     hs_input input;
     int64_t steps; /* steps of this call. 0: no limit */
-    /* Instead of steps: the last global step. If it is already reached, no step is made (HS_REASON_ALREADY_DONE). 0: no
-     * limit */
+    /* Instead of steps: the last global step. If already reached, no step is made (HS_REASON_ALREADY_DONE). 0: no limit */
     int64_t max_steps;
-    const hs_hook *hooks;               /* HS_HOOKS(...); freed by the call */
-    const hs_saver_listener *listeners; /* HS_LISTENERS(...): called around each save. NULL: none */
+    const hs_hook *hooks;               /* HS_HOOKS(...) */
+    const hs_saver_listener *listeners; /* HS_LISTENERS(...): called around each save */
 } hs_estimator_train_options;
 #define HS_ESTIMATOR_TRAIN_OPTIONS(...) HS_OPTIONS(hs_estimator_train_options, __VA_ARGS__)
 
-/* Trains from the newest checkpoint in checkpoint_dir, or from the start, until the limit, HS_OUT_OF_RANGE, or a stop by a
- * hook. Order of hooks: input, model function, caller, stop, NaN check, loss lines; around them a training session's.
- * TensorFlow: Estimator.train. */
+/* Trains from the newest checkpoint, if any, until the limit, HS_OUT_OF_RANGE, or a stop by a hook. Order of hooks: input,
+ * model function, caller, stop, NaN check, loss lines; around them a training session's. TensorFlow: Estimator.train. */
 HS_API hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_options *options, hs_error *err);
 
 typedef struct hs_estimator_evaluate_options {
@@ -111,8 +109,8 @@ typedef struct hs_estimator_evaluate_options {
     hs_input input;
     int64_t steps;                 /* batches. 0, HS_NEVER: until HS_OUT_OF_RANGE */
     const char *name;              /* metrics go to checkpoint_dir/eval_NAME. NULL: checkpoint_dir/eval */
-    const char *checkpoint_prefix; /* NULL: the newest in checkpoint_dir */
-    const hs_hook *hooks;          /* HS_HOOKS(...); freed by the call */
+    const char *checkpoint_prefix; /* NULL: the newest */
+    const hs_hook *hooks;          /* HS_HOOKS(...) */
 } hs_estimator_evaluate_options;
 #define HS_ESTIMATOR_EVALUATE_OPTIONS(...) HS_OPTIONS(hs_estimator_evaluate_options, __VA_ARGS__)
 
@@ -123,7 +121,7 @@ HS_API hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, cons
 /* Receives a batch of predictions, or one example of it.
  *
  * index   number of the call, from 0
- * values  n tensors in the order of the keys, valid during the call. They may be in device memory (hs_tensor_host)
+ * values  n tensors in the order of the keys, valid during the call, maybe in device memory (hs_tensor_host)
  *
  * HS_STOP or HS_OUT_OF_RANGE ends the prediction normally, any other code with that error. */
 typedef hs_code (*hs_prediction_fn)(void *user, int64_t index, const hs_tensor *values, size_t n, hs_error *err);
@@ -131,9 +129,9 @@ typedef hs_code (*hs_prediction_fn)(void *user, int64_t index, const hs_tensor *
 typedef struct hs_estimator_predict_options {
     size_t size;
     hs_input input;
-    const char *const *keys;       /* names of the tensors to return. NULL: all predictions of the model function */
-    const char *checkpoint_prefix; /* NULL: the newest in checkpoint_dir */
-    const hs_hook *hooks;          /* HS_HOOKS(...); freed by the call */
+    const char *const *keys;       /* names of the tensors to return. NULL: all predictions */
+    const char *checkpoint_prefix; /* NULL: the newest */
+    const hs_hook *hooks;          /* HS_HOOKS(...) */
     hs_prediction_fn predicted;    /* (required) */
     void *user;
     bool whole_batches; /* one call per batch instead of one per example */
@@ -141,18 +139,18 @@ typedef struct hs_estimator_predict_options {
 } hs_estimator_predict_options;
 #define HS_ESTIMATOR_PREDICT_OPTIONS(...) HS_OPTIONS(hs_estimator_predict_options, __VA_ARGS__)
 
-/* Predicts until HS_OUT_OF_RANGE or HS_STOP. HS_INVALID_ARGUMENT: without whole_batches, a prediction has another number
- * of rows than the first. HS_NOT_FOUND: no checkpoint, or no tensor of that name. TensorFlow: Estimator.predict. */
+/* Predicts until HS_OUT_OF_RANGE or HS_STOP. HS_INVALID_ARGUMENT: without whole_batches, a prediction has another number of
+ * rows than the first. HS_NOT_FOUND: no checkpoint, or no tensor of that name. TensorFlow: Estimator.predict. */
 HS_API hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict_options *options, hs_error *err);
 
-/* When hs_estimator_train_and_evaluate() evaluates. TensorFlow: EvalSpec. */
+/* For hs_estimator_train_and_evaluate(). TensorFlow: EvalSpec. */
 typedef struct hs_estimator_eval_spec {
     size_t size;
     /* (required) without checkpoint_prefix. Each evaluation calls the hooks from `begin` to `close` */
     const hs_estimator_evaluate_options *evaluate;
     double start_delay_secs;         /* seconds before the first evaluation. 0: 120. HS_NEVER: none */
     double throttle_secs;            /* least seconds between the starts of two evaluations. 0: 600. HS_NEVER: none */
-    hs_evaluation_done_fn evaluated; /* receives each result. HS_STOP ends the training normally. NULL: no call */
+    hs_evaluation_done_fn evaluated; /* receives each result. HS_STOP ends the training normally */
     void *user;
 } hs_estimator_eval_spec;
 #define HS_ESTIMATOR_EVAL_SPEC(...) HS_OPTIONS(hs_estimator_eval_spec, __VA_ARGS__)
@@ -163,8 +161,8 @@ typedef struct hs_estimator_eval_spec {
  *   max_steps, HS_OUT_OF_RANGE, a hook, or because it was complete   yes
  *   a signal, a time limit, a stop of the session's coordinator      no
  *
- * In each case the last step is saved. A failing evaluation ends the training and makes the outcome a failure.
- * HS_INVALID_ARGUMENT: the estimator's options switch checkpoints off. TensorFlow: train_and_evaluate, run locally. */
+ * In each case the last step is saved. A failing evaluation ends the training with its error. HS_INVALID_ARGUMENT: the
+ * estimator's options switch checkpoints off. TensorFlow: train_and_evaluate, run locally. */
 HS_API hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_estimator_train_options *train,
                                                   const hs_estimator_eval_spec *eval, hs_error *err);
 
@@ -174,7 +172,7 @@ typedef struct hs_estimator_train_loop_options {
     const char *train_op;        /* an op to run in each step */
     hs_session_run_step_fn step; /* makes each step. HS_STOP (hs_step_context_request_stop) ends the loop */
     void *user;
-    const hs_training_options *training; /* the session's options. NULL: the defaults */
+    const hs_training_options *training; /* NULL: the defaults */
 } hs_estimator_train_loop_options;
 #define HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(...) HS_OPTIONS(hs_estimator_train_loop_options, __VA_ARGS__)
 

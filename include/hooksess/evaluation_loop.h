@@ -4,8 +4,8 @@
 
 #include <hooksess/session.h>
 
-/* Evaluates checkpoints: one, or each new one in a directory that another process trains in. Saves no checkpoint, and
- * writes event files only if a directory or a writer is given. TensorFlow: evaluate_once, evaluate_repeatedly.
+/* Evaluates checkpoints: one, or each new one of another process's training. Saves no checkpoint. TensorFlow:
+ * evaluate_once, evaluate_repeatedly.
  *
  *     hs_evaluation_result *result = hs_evaluate_once(
  *         backend, HS_EVALUATE_ONCE_OPTIONS(.checkpoint_dir = "run", .metrics = HS_NAMES("accuracy")), &err);
@@ -18,7 +18,7 @@
 
 HS_BEGIN_DECLS
 
-/* The values of one evaluation. NULL stands for an evaluation that failed. */
+/* The values of one evaluation. */
 typedef struct hs_evaluation_result hs_evaluation_result;
 
 HS_API void hs_evaluation_result_free(hs_evaluation_result *metrics);
@@ -33,24 +33,23 @@ HS_API int64_t hs_evaluation_result_batches(const hs_evaluation_result *metrics)
 
 typedef struct hs_evaluate_once_options {
     size_t size;
-    const char *checkpoint_prefix;             /* the checkpoint to evaluate. Set either this or checkpoint_dir */
-    const char *checkpoint_dir;                /* evaluate the newest checkpoint in this directory */
+    const char *checkpoint_prefix;             /* set either this or checkpoint_dir */
+    const char *checkpoint_dir;                /* evaluates its newest checkpoint */
     const char *eval_op;                       /* evaluates one batch. Set at least one of eval_op, means and metrics */
-    int64_t steps;                             /* most batches. 0, HS_NEVER: no limit. HS_OUT_OF_RANGE is a normal end */
+    int64_t steps;                             /* most batches. 0, HS_NEVER: until HS_OUT_OF_RANGE */
     const char *const *means;                  /* tensors of one number, fetched with each batch and averaged */
     const char *const *metrics;                /* tensors of one number, fetched in one run after the last batch */
-    const char *summary_dir;                   /* receives scalars with the metrics' names at the global step. NULL: none */
-    const hs_hook *hooks;                      /* HS_HOOKS(...); freed by the call */
+    const char *summary_dir;                   /* for scalars with the metrics' names at the global step. NULL: none */
+    const hs_hook *hooks;                      /* HS_HOOKS(...) */
     hs_scaffold *scaffold;                     /* NULL: the default */
     const hs_restore_options *restore_options; /* NULL: restores everything */
 } hs_evaluate_once_options;
 #define HS_EVALUATE_ONCE_OPTIONS(...) HS_OPTIONS(hs_evaluate_once_options, __VA_ARGS__)
 
-/* Restores a checkpoint in a new session, runs the evaluation, logs the result, and closes the session.
+/* Restores a checkpoint in a new session, runs the evaluation, logs the result, and closes the session. If a checkpoint in
+ * checkpoint_dir is deleted before it is restored, the newest remaining one is used.
  *
- * The caller frees the result. NULL on failure. HS_NOT_FOUND: no checkpoint exists. HS_FAILED_PRECONDITION: the input ended
- * before the first batch. If a checkpoint in checkpoint_dir is deleted before it is restored, the newest remaining one is
- * used. */
+ * HS_NOT_FOUND: no checkpoint exists. HS_FAILED_PRECONDITION: the input ended before the first batch. */
 HS_API hs_evaluation_result *hs_evaluate_once(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err);
 
 /* Receives each result, valid during the call. HS_STOP ends the loop normally, any other code with that error. */
@@ -58,24 +57,21 @@ typedef hs_code (*hs_evaluation_done_fn)(void *user, const hs_evaluation_result 
 
 typedef struct hs_evaluation_loop_options {
     size_t size;
-    /* (required) The evaluation, with checkpoint_dir. Each evaluation calls the hooks from `begin` to `close`; they are
-     * freed at the end. One event file in summary_dir receives all evaluations */
+    /* (required) with checkpoint_dir. Each evaluation calls the hooks from `begin` to `close`. One event file in
+     * summary_dir receives all evaluations */
     const hs_evaluate_once_options *once;
-    hs_evaluation_done_fn evaluated; /* NULL: no call */
+    hs_evaluation_done_fn evaluated;
     void *user;
     double timeout_secs;     /* seconds to wait for a new checkpoint. 0: 600. HS_NEVER: no limit */
     double min_wait_secs;    /* least seconds between the starts of two evaluations, at most 1e9. 0: none */
-    int64_t max_evaluations; /* number of evaluations. 0, HS_NEVER: no limit */
+    int64_t max_evaluations; /* 0, HS_NEVER: no limit */
 } hs_evaluation_loop_options;
 #define HS_EVALUATION_LOOP_OPTIONS(...) HS_OPTIONS(hs_evaluation_loop_options, __VA_ARGS__)
 
 /* Waits for new checkpoints and evaluates the newest, each at most once. A checkpoint that is deleted before it is restored
- * is skipped and logged.
+ * is skipped and logged. *evaluations, if not NULL, receives the number of evaluations.
  *
- * evaluations  receives the number of evaluations. May be NULL
- *
- * Returns HS_OK after max_evaluations, or after HS_STOP from `evaluated`. HS_DEADLINE_EXCEEDED: no new checkpoint within
- * timeout_secs, which is the usual end when the training has ended. */
+ * HS_DEADLINE_EXCEEDED: no new checkpoint within timeout_secs, as usual after the end of the training. */
 HS_API hs_code hs_evaluation_loop(hs_backend backend, const hs_evaluation_loop_options *options, int64_t *evaluations,
                                   hs_error *err);
 

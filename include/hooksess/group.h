@@ -4,65 +4,54 @@
 
 #include <hooksess/status.h>
 
-/* A group: processes that train one model together, each with one session. A group lets their sessions agree on stops,
- * saves and failures. An engine implements it over TCP, over MPI or, for tests, over threads (testing.h). Use this header
- * to write an engine. A program gets its group from an engine, and passes it to its session.
+/* A group: processes that train one model together, each with one session. It lets their sessions agree on stops, saves and
+ * failures. This header is for engines, such as group_tcp.h, mpi.h and simulation.h. A program passes the group of an
+ * engine to its session.
  *
- * The processes are numbered from 0. The number is the rank of a process; rank 0 is the chief.
- *
- * A group serves one session: closing the session reports the exit of the rank.
- *
- * The calls of one rank are never concurrent, except report_exit and query_failed_rank. */
+ * A group serves one session. The rank of a process is its number, from 0. Rank 0 is the chief. The calls of one rank are
+ * never concurrent, except report_exit and query_failed_rank. */
 
 HS_BEGIN_DECLS
 
 /* Receives the bytes of one rank. They are valid during the call. */
 typedef void (*hs_gather_fn)(void *user, int32_t rank, hs_bytes bytes);
 
-/* A function of a session, which an engine calls when this process can only be ended: see set_abandon. Records how the
- * training ended, and returns the exit code of the process. failed_rank and `why` are those of the first failure. */
+/* Records how the training ended, and returns the exit code of the process. failed_rank and `why` are those of the first
+ * failure. */
 typedef int (*hs_abandon_fn)(void *user, int32_t failed_rank, const hs_error *why);
 
-/* The functions of an engine. `self` is hs_group.self; `err` is never NULL. All members are required, except barrier,
- * report_exit, query_failed_rank and set_abandon.
+/* The functions of an engine. `self` is hs_group.self; `err` is never NULL. barrier, report_exit, query_failed_rank and
+ * set_abandon may be NULL.
  *
  *   function           returns or does
  *   rank               returns this rank: 0 to rank_count - 1. Always the same
  *   rank_count         returns the number of ranks, 1 or more. Always the same
- *   allreduce_or       replaces each of n words by the bitwise OR of this word over all ranks. n is 0 to 8. With n = 0,
- *                      `words` may be NULL, and the call is a barrier
+ *   allreduce_or       replaces each of n words by its bitwise OR over all ranks. n is 0 to 8. With n = 0, `words` may
+ *                      be NULL, and the call is a barrier
  *   broadcast          copies `bytes` bytes at `data` from rank `root` to `data` of all ranks
- *   gather             sends `mine` to rank `root`. There, calls receive(user, rank, bytes) for each rank, also for the
- *                      root itself, in the order of the ranks. The sizes of the ranks may differ. On the other ranks,
- *                      `receive` is not called and may be NULL
+ *   gather             sends `mine` to rank `root`. There, calls receive(user, rank, bytes) for each rank in order,
+ *                      including the root. Sizes may differ. On the other ranks, `receive` may be NULL
  *   barrier            returns when all ranks have called it. NULL: sessions call allreduce_or with n = 0
- *   report_exit        reports that this rank makes no further collective call. `reason` is never NULL; its code is HS_OK
- *                      if the rank ends normally. NULL: exits are not reported
- *   query_failed_rank  queries the failure detector. Returns HS_OK, or HS_UNAVAILABLE with the failed rank in *rank, and
- *                      the reason and the host in `err`. NULL: the engine has no detector
- *   set_abandon        installs the function that the engine calls, at most once and from a thread of its own, before it
- *                      ends this process. `abandon` NULL: removes it, and waits until a call of it has returned. Without
- *                      an installed function the engine never ends the process. With one, it may do so at some time after
- *                      it has learned of a failure, whatever the session's thread does then. NULL: it never does so
+ *   report_exit        reports that this rank makes no further collective call. `reason` is never NULL; its code is
+ *                      HS_OK if the rank ends normally. A session calls it when it is closed
+ *   query_failed_rank  queries the failure detector. HS_UNAVAILABLE: *rank has failed; `err` has the reason and the host
+ *   set_abandon        installs the function that the engine calls, at most once and from its own thread, before it
+ *                      ends this process. `abandon` NULL: removes it, and waits until a call of it has returned
  *
- * allreduce_or, broadcast, gather and barrier are collective: all ranks call the same functions in the same order, with the
- * same n, bytes and root, on the session's thread. They block until the call is complete on this rank. Each returns HS_OK,
- * or:
+ * allreduce_or, broadcast, gather and barrier are collective: all ranks call them in the same order, with the same n, bytes
+ * and root, on the session's thread. They block until the call is complete on this rank. Each returns HS_OK, or:
  *
- *   HS_UNAVAILABLE  a rank failed, or exited before it made this call. `err` names the rank
- *   another code    the engine failed
+ *   HS_UNAVAILABLE  a rank failed, or exited before it made this call. `err` names the rank. Later calls return it, too
+ *   another code    the engine failed. The group is unusable
  *
- * After a failure the group is unusable, and each later collective call returns HS_UNAVAILABLE.
+ * report_exit and query_failed_rank do not wait for other ranks, and may be called by any thread. A rank failed if its
+ * process died, if it reported an error, or if it ended normally and another rank needs it for a call. query_failed_rank
+ * names the first such rank. A report also ends calls in which other ranks wait. Calls that the exiting rank has completed
+ * also complete on the other ranks.
  *
- * report_exit and query_failed_rank are not collective, do not wait for other ranks, and may be called by any thread. A
- * rank failed if its process died, if it reported an exit with another code than HS_OK, or if it ended normally and another
- * rank needs it for a call. query_failed_rank names the first such rank. A report reaches the other ranks also while they
- * wait in a collective call, which then returns HS_UNAVAILABLE. Calls that the exiting rank has completed also complete on
- * the other ranks. Without these two functions sessions still agree, but they cannot end a hang.
- *
- * An engine may end the process if a rank has failed, and the session's thread does not call the group within a limit of
- * the engine: this thread waits in a collective operation of the program, which nothing else can end. Then the engine calls
- * `abandon`, and ends the process with the exit code that this returns. */
+ * If a rank has failed, and the session's thread does not call the group within a limit of the engine, the engine may call
+ * the function of set_abandon, and end the process with the exit code that it returns. Without such a function the engine
+ * never ends the process. */
 typedef struct hs_group_ops {
     size_t size;
     const char *name; /* for messages */

@@ -4,9 +4,9 @@
 
 #include <hooksess/hook.h>
 
-/* Fills a backend's queue: each enqueue op runs repeatedly in its own thread. When the input ends, the queue is closed. For
- * backends with queues: they add queue runners to the collection HS_QUEUE_RUNNERS, as hs_graph_queue (graph.h) does, and
- * sessions start and join the runners of that collection. TensorFlow: QueueRunner.
+/* Fills a backend's queue: each enqueue op runs repeatedly in its own thread. When the input ends, the queue is closed.
+ * Backends with queues add the runners to the collection HS_QUEUE_RUNNERS, and sessions start and join these. TensorFlow:
+ * QueueRunner.
  *
  * Threads: one thread at a time per object. */
 
@@ -20,14 +20,12 @@ typedef struct hs_queue_runner_options {
     const char *const *enqueue_ops; /* (required) ops that add an element. An op that is named N times gets N threads */
     const char *close_op;  /* an op that closes the queue; elements and pending enqueues stay. NULL: "QUEUE/close" */
     const char *cancel_op; /* an op that also cancels pending enqueues. NULL: "QUEUE/cancel" */
-    /* Codes by which an enqueue op reports the end of the input instead of an error: HS_CODES(...), not empty. NULL:
-     * HS_OUT_OF_RANGE */
+    /* Codes by which an enqueue op reports the end of the input: HS_CODES(...), not empty. NULL: HS_OUT_OF_RANGE */
     const hs_code *closed_codes;
     const hs_env *env;
 } hs_queue_runner_options;
 #define HS_QUEUE_RUNNER_OPTIONS(...) HS_OPTIONS(hs_queue_runner_options, __VA_ARGS__)
 
-/* Copies all options. */
 HS_API hs_queue_runner *hs_queue_runner_new(const hs_queue_runner_options *options, hs_error *err);
 /* Frees the runner. Close the sessions that it fills first. */
 HS_API void hs_queue_runner_free(hs_queue_runner *runner);
@@ -42,17 +40,17 @@ typedef struct hs_threads {
 HS_API void hs_threads_free(hs_threads *threads);
 
 /* Creates the threads that fill the queue in `session`: "QueueRunnerThread-QUEUE-OP" for each enqueue op and, with a
- * coordinator, "QueueRunnerThread-QUEUE-close_on_stop". This one cancels pending enqueues when a stop is requested.
+ * coordinator, "QueueRunnerThread-QUEUE-close_on_stop", which cancels pending enqueues when a stop is requested. Call it
+ * from the session's thread.
  *
  * coordinator  joins the threads, and stops on their errors. NULL: errors are logged and kept for hs_queue_runner_error()
  * start        starts all threads of the list. False: the caller starts them, or a later call with this list
- * threads      the handles are added to this list, which is zero or from earlier calls. None are added if the session has
- *              started this runner itself, or if threads of an earlier call still fill it. NULL: a list that is freed now
+ * threads      receives the handles. None if the session has started this runner itself, or if threads of an earlier call
+ *              still fill it. NULL: no list
  *
  * On failure the list gets no handles. If a thread cannot be started, the coordinator stops with the error, the queues are
- * cancelled, and the threads that this call was to start end and leave the list. HS_UNIMPLEMENTED: the backend has no
- * hs_backend_ops.fork. HS_NOT_FOUND: an op does not exist. Call it from the session's thread. TensorFlow:
- * QueueRunner.create_threads. */
+ * cancelled, and the threads of this call end and leave the list. HS_UNIMPLEMENTED: the backend has no hs_backend_ops.fork.
+ * HS_NOT_FOUND: an op does not exist. TensorFlow: QueueRunner.create_threads. */
 HS_API hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
                                               bool start, hs_threads *threads, hs_error *err);
 /* Copies the kept error number `index` to `out`, which may be NULL. False after the last. The next start discards the

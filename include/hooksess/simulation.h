@@ -5,8 +5,8 @@
 #include <hooksess/env.h>
 #include <hooksess/group.h>
 
-/* A simulated group, for tests of hooks and programs that train in several processes. All ranks live in one process: each
- * is a thread that runs a function of the test. testing.h includes this header; link with libhooksess_testing.
+/* A simulated group, for tests. Each rank is a thread that runs a function of the test. testing.h includes this header;
+ * link with libhooksess_testing.
  *
  *     static int run_rank(void *user, const hs_group *group)
  *     {
@@ -26,26 +26,22 @@
  *     puts(hs_simulation_trace(simulation));
  *     hs_simulation_free(simulation);
  *
- * To test a hook: in `main`, create a graph with hs_simulation_env(group), and open a session with this group and the hook.
+ * In `main`, a test of a hook opens a session with this group on a graph with hs_simulation_env(group).
  *
- * Order: one rank runs at a time. It runs until its next collective call; there the seed selects the rank that runs next.
- * The seed also decides whether the root of a broadcast, and the senders of a gather, wait for the other ranks. So the same
- * seed gives the same trace, as long as the ranks use no other threads, clocks or random numbers. Run a test with many
- * seeds.
+ * Order: one rank runs at a time, until its next collective call. There the seed selects the next rank, and whether
+ * broadcasts and gathers wait for other ranks. The same seed gives the same trace, if the ranks use no other threads,
+ * clocks or random numbers. Run a test with many seeds.
  *
- * Bugs: these end the simulation immediately. The calls of all ranks return HS_INTERNAL, and so does hs_simulation_run():
+ * Bugs: these end the simulation. The calls of all ranks return HS_INTERNAL, and so does hs_simulation_run():
  *
  *   mixed collectives  the k-th collective calls of two ranks differ in function, n, bytes or root
- *   deadlock           all ranks wait, and no rank can end the wait
+ *   deadlock           all ranks wait. Waits by other means, such as a mutex or a file, are not seen
  *
- * The library does not see that a rank waits for another one by other means, such as a mutex or a file.
+ * Failures: a rank fails if it is killed, reports an exit with an error, or returns from `main` without a report. The
+ * failure detector notices a frozen rank when no other rank can run.
  *
- * Failures: a rank fails if it is killed, reports an exit with an error, or returns from `main` without a report. The calls
- * that this rank has made complete on the other ranks; in later calls the other ranks get HS_UNAVAILABLE. The failure
- * detector notices a frozen rank when no other rank can run.
- *
- * Time: nothing sleeps. Without a clock in the options, the ranks have a clock that starts at 1e18 ns (in 2001). Only
- * delays, sleeping and the limit of the detector advance it.
+ * Time: without a clock in the options, the ranks have a clock that starts at 1e18 ns (in 2001). Only delays, sleeping and
+ * the limit of the detector advance it.
  *
  * Threads: one thread at a time per object. Ranks may call all functions that take their group, and request faults. */
 
@@ -63,8 +59,7 @@ typedef struct hs_simulation_options {
     uint64_t seed;
     hs_rank_main_fn main; /* (required) */
     void *user;
-    /* Time until the detector reports a frozen rank. 0: 10. HS_NEVER: the engine has neither report_exit nor
-     * query_failed_rank */
+    /* Time until the detector reports a frozen rank. 0: 10. HS_NEVER: no report_exit and no query_failed_rank */
     double detector_secs;
     int64_t stack_bytes; /* of the thread of each rank. 0: 1 MiB */
     const hs_env *env;   /* memory, and the base of the environments of the ranks */
@@ -79,49 +74,46 @@ HS_API void hs_simulation_free(hs_simulation *simulation);
 /* Request a fault when `rank` makes its collective call number `at_collective`, from 1. Calls of hs_simulation_sum() count.
  *
  *   fault         in this call
- *   kill          the process of the rank dies, as by kill -9: the call does not return. See below
+ *   kill          the process of the rank dies, as by kill -9
  *   report_exit   the same, but the process ends by exit, and the engine reports this
- *   freeze        the process stops, as by SIGSTOP. It continues after the other ranks have failed or ended; then the call
- *                 returns HS_UNAVAILABLE
+ *   freeze        the process stops, as by SIGSTOP, until the other ranks have failed or ended. Then the call returns
+ *                 HS_UNAVAILABLE
  *   delay         the rank sleeps for `secs` before the call: 0 to 1e9
  *
- * After all other ranks have ended, the call of a killed rank returns HS_UNAVAILABLE, so that its thread can end and free
- * its memory. What the rank does then is not a part of the simulation: its file calls fail, its log lines are dropped, and
- * it has no result.
+ * The call of a killed rank returns HS_UNAVAILABLE after all other ranks have ended, so that its thread can end. From then
+ * on its file calls fail, its log lines are dropped, and it has no result.
  *
  * HS_INVALID_ARGUMENT: invalid numbers, or the simulation is NULL. HS_RESOURCE_EXHAUSTED: out of memory. */
 HS_API hs_code hs_simulation_kill(hs_simulation *simulation, int32_t rank, int64_t at_collective);
 HS_API hs_code hs_simulation_report_exit(hs_simulation *simulation, int32_t rank, int64_t at_collective);
 HS_API hs_code hs_simulation_freeze(hs_simulation *simulation, int32_t rank, int64_t at_collective);
 HS_API hs_code hs_simulation_delay(hs_simulation *simulation, int32_t rank, int64_t at_collective, double secs);
-/* Kills the rank in call number `at_file_call` (from 1) of its environment's files. Calls are those of hs_file_system_ops
- * except unlock. The call is not made; a write writes half of its bytes. */
+/* Kills the rank in call number `at_file_call` (from 1) of its environment's files, except unlock. The call is not made; a
+ * write writes half of its bytes. */
 HS_API hs_code hs_simulation_kill_in_file_call(hs_simulation *simulation, int32_t rank, int64_t at_file_call);
 
-/* Runs all ranks until they have ended. Only once. HS_INTERNAL: a bug, see above. HS_FAILED_PRECONDITION: the second call.
- * HS_RESOURCE_EXHAUSTED: threads or memory are exhausted. Failures of ranks are no errors of the simulation. */
+/* Runs all ranks until they have ended. HS_INTERNAL: a bug, see above. HS_FAILED_PRECONDITION: the second call.
+ * HS_RESOURCE_EXHAUSTED: threads or memory are exhausted. Failures of ranks are not errors of the simulation. */
 HS_API hs_code hs_simulation_run(hs_simulation *simulation, hs_error *err);
 
-/* Gets what `main` of the rank returned. Returns false if the rank was killed, or has not ended. */
+/* Gets what `main` of the rank returned. False if the rank was killed, or has not ended. */
 HS_API bool hs_simulation_result(const hs_simulation *simulation, int32_t rank, int *result);
-/* Return the number of collective calls and of file calls that the rank has made. */
+/* Return the number of collective calls and of file calls of the rank. */
 HS_API int64_t hs_simulation_collectives(hs_simulation *simulation, int32_t rank);
 HS_API int64_t hs_simulation_file_calls(hs_simulation *simulation, int32_t rank);
-/* Returns the collective calls and the faults in the order in which they happened, one in a line:
- * "rank 3: gather to rank 0". Valid until the simulation is freed or runs. If memory was exhausted, it ends with
- * "(rest lost: out of memory)". */
+/* Returns the collective calls and the faults in order, one in a line: "rank 3: gather to rank 0". Valid until the
+ * simulation is freed or runs. If memory was exhausted, it ends with "(rest lost: out of memory)". */
 HS_API const char *hs_simulation_trace(hs_simulation *simulation);
 
-/* Returns the environment of a rank, for its graph: that of the options, but its files and its log end when the rank is
- * killed. Without files in the options: POSIX files, without sync. For NULL and other groups: hs_test_system_env(NULL). */
+/* Returns the environment of a rank, for its graph: that of the options, until the rank is killed. Without files in the
+ * options: POSIX files, without sync. For NULL and other groups: hs_test_system_env(NULL). */
 HS_API const hs_env *hs_simulation_env(const hs_group *group);
-/* Returns true if the rank was killed, so that what it does no longer counts. Any thread. */
+/* Returns true if the rank was killed. Any thread. */
 HS_API bool hs_simulation_is_killed(const hs_group *group);
 
-/* Adds each of n numbers over all ranks, in the order of the ranks, in place. This collective call stands for the program's
- * own communication, such as MPI_Allreduce. Its order relative to the group's calls is not checked, but if ranks wait in
- * both, the group's calls fail as after a limit. HS_INVALID_ARGUMENT: the group is not simulated. Others: as a group's
- * call. */
+/* Adds each of n numbers over all ranks, in the order of the ranks, in place. Stands for the program's own collective
+ * communication, such as MPI_Allreduce. If ranks wait in it and in the group's calls, these fail as after a limit.
+ * HS_INVALID_ARGUMENT: the group is not simulated. Others: as a group's call. */
 HS_API hs_code hs_simulation_sum(const hs_group *group, double *numbers, size_t n, hs_error *err);
 
 HS_END_DECLS

@@ -5,10 +5,8 @@
 #include <hooksess/hook.h>
 #include <hooksess/simulation.h>
 
-/* For tests of hooks and of programs: a backend that follows a script, and an environment whose clock only the test moves,
- * and whose memory and files fail on request. simulation.h adds a simulated group of processes. Not part of hooksess.h.
- * Link with libhooksess_testing (CMake: hooksess::testing; pkg-config: hooksess_testing). examples/hook_test is a complete
- * test.
+/* For tests of hooks and of programs (docs/guide/testing-a-hook.md): a backend that follows a script, and an environment
+ * whose memory and files fail on request. Link with libhooksess_testing.
  *
  *     #include <hooksess/hooksess.h>
  *     #include <hooksess/testing.h>
@@ -31,10 +29,13 @@
  *     }
  *
  * The graph has an op "train", which advances the global step, and the int64 variable "global_step". Functions that return
- * an hs_code fail with HS_RESOURCE_EXHAUSTED, or with HS_INVALID_ARGUMENT: the script, a name or the values are NULL, the
- * number of a run or open is 0, or the seconds are invalid. After HS_INVALID_ARGUMENT the script is unchanged.
+ * an hs_code fail with HS_RESOURCE_EXHAUSTED, or with HS_INVALID_ARGUMENT and no change: an argument is NULL, the number of
+ * a run or open is 0, or the seconds are invalid.
  *
- * Seconds: 0 to 1e9. hs_script_advance() and hs_test_system_advance() ignore any other number, and NaN.
+ * Seconds: 0 to 1e9. hs_script_advance() and hs_test_system_advance() ignore other numbers, and round to nanoseconds.
+ * Clocks start at 1e18 ns (in 2001).
+ *
+ * If memory is exhausted, returned texts end with "(rest lost: out of memory)".
  *
  * Threads: one thread at a time per object. Any thread may call the functions of an environment. */
 
@@ -42,20 +43,18 @@ HS_BEGIN_DECLS
 
 typedef struct hs_script hs_script;
 
-/* Creates a script. Free it after its sessions. Parts that `env` leaves out, or all for NULL: malloc, stderr, POSIX files
- * and the script's clock. That clock starts at 1e18 ns (in 2001). Only hs_script_advance(), delays and sleeping move it.
- * NULL: out of memory, or `env` is invalid. */
+/* Creates a script. Free it after its sessions. Parts that `env` leaves out: malloc, stderr, POSIX files, and a clock that
+ * only hs_script_advance(), delays and sleeping move. NULL: out of memory, or `env` is invalid. */
 HS_API hs_script *hs_script_new(const hs_env *env);
 HS_API void hs_script_free(hs_script *script);
 HS_API hs_backend hs_script_backend(hs_script *script);
-/* Returns the script's environment. For NULL: that of hs_test_system_env(NULL). */
+/* For NULL: the environment of hs_test_system_env(NULL). */
 HS_API const hs_env *hs_script_env(const hs_script *script);
 
-/* Runs are numbered from 1. Each run of the backend counts: also a raw run (hs_raw_session_run), a run that fails, and a
- * run that a recovery repeats. */
+/* Runs are numbered from 1. Each run of the backend counts: also raw, failed and repeated runs. */
 
-/* Adds a scalar double tensor, or replaces it. Run 1 returns values[0], run 2 returns values[1], and so on, whether or not
- * the runs between fetch it. A run that fetches it after the last value fails with HS_OUT_OF_RANGE. Copies the values. */
+/* Adds a scalar double tensor, or replaces it. Run number k returns values[k - 1], whether or not earlier runs fetch it. A
+ * fetch after the last value fails with HS_OUT_OF_RANGE. The values are copied. */
 HS_API hs_code hs_script_series(hs_script *script, const char *name, const double *values, size_t n);
 /* Adds a tensor with the same value in each run. The data is borrowed. */
 HS_API hs_code hs_script_constant(hs_script *script, const char *name, const hs_tensor *value);
@@ -68,88 +67,61 @@ HS_API hs_code hs_script_op(hs_script *script, const char *name);
 HS_API hs_code hs_script_fail_at(hs_script *script, size_t run, hs_code code, const char *message);
 HS_API hs_code hs_script_delay_at(hs_script *script, size_t run, double secs);
 HS_API hs_code hs_script_metadata_at(hs_script *script, size_t run, hs_bytes metadata);
-/* Makes open number `n` (from 1) of the backend fail with `code`. A recovery opens the backend again. */
+/* Makes open number `n` (from 1) of the backend fail with `code`. */
 HS_API hs_code hs_script_fail_open_at(hs_script *script, size_t n, hs_code code, const char *message);
-/* Set the steps by which "train" advances the global step (1 by default), and the global step. */
+/* Set the steps by which "train" advances the global step (default: 1), and the global step. */
 HS_API void hs_script_steps_per_run(hs_script *script, int64_t steps);
 HS_API void hs_script_set_step(hs_script *script, int64_t step);
-/* Advances the script's clock, rounded to nanoseconds. If `env` has a clock: calls its sleep_ns. */
+/* Advances the script's clock. If `env` has a clock: calls its sleep_ns. */
 HS_API void hs_script_advance(hs_script *script, double secs);
 
 /* Wraps a hook to record its callbacks as "before", or "LABEL.before" with a label, which is copied. The wrapped hook is
  * freed with the wrapper, unless its flags hold it.
  *
- *   recorded                                 if
- *   begin, create, before, after, end,       always, also if the hook lacks this callback
- *   close
- *   boundary                                 the hook has this callback
- *   save_state, load_state, state_identity,  never
- *   destroy
+ *   recorded                                         if
+ *   begin, create, before, after, end, close         always, also if the hook lacks this callback
+ *   boundary                                         the hook has this callback
+ *   save_state, load_state, state_identity, destroy  never
  *
  * If memory is exhausted or `script` is NULL: frees the hook, and returns a hook whose begin fails with
- * HS_RESOURCE_EXHAUSTED. An invalid hook is returned unchanged: opening a session reports it. */
+ * HS_RESOURCE_EXHAUSTED. An invalid hook is returned unchanged. */
 HS_API hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook);
 /* Returns the calls in order: "begin create before run after ...". "run" is the backend's. Valid until the next one is
- * recorded. If memory is exhausted, the next run fails, and the text ends with "(rest lost: out of memory)" until it is
- * cleared. */
+ * recorded. If memory is exhausted, the next run fails, too, and the text stays incomplete until it is cleared. */
 HS_API const char *hs_script_calls(hs_script *script);
 HS_API void hs_script_clear_calls(hs_script *script);
 /* Records a word. NULL: none. */
 HS_API void hs_script_note(hs_script *script, const char *word);
 /* Returns the number of runs. */
 HS_API size_t hs_script_runs(const hs_script *script);
-/* Describes the last run. Valid until the next run. Fetches and feeds: first those of the caller, then those of each hook
- * in the order of the hooks. A name that is fetched twice is listed once. The third part is there only if the run has
- * options (hs_run_options); its names are those of the fields in this order:
+/* Describes the last run. Valid until the next run. Fetches, each once, and feeds: the caller's, then those of each hook in
+ * order. If the run has options, the fields of hs_run_options follow, `watch` with each node_name of debug_watches:
  *
- *   fetch A B; feed C; trace 3 timeout 9 pool 0 graphs 0 oom 0 disk 0 watch D E
- *
- *   trace    trace_level                         oom    report_tensor_allocations_upon_oom
- *   timeout  timeout_secs                        disk   reset_disk_byte_usage
- *   pool     inter_op_thread_pool                watch  node_name of each of debug_watches
- *   graphs   output_partition_graphs */
+ *   fetch A B; feed C; trace 3 timeout 9 pool 0 graphs 0 oom 0 disk 0 watch D E */
 HS_API const char *hs_script_last_run(const hs_script *script);
 
 /* An environment for a test:
  *
  *   allocator  malloc. Counts allocations; one can fail
- *   clock      starts at 1e18 ns (in 2001) and stands still. hs_test_system_advance() and sleeping move it
+ *   clock      only hs_test_system_advance() and sleeping move it
  *   logger     keeps the lines
- *   files      POSIX files, without sync. Counts calls; one can fail, or all from one on. The library cannot see that two
- *              checkpoint savers of one process share a directory: use one saver per directory
+ *   files      POSIX files, without sync. Counts calls; one can fail, or all from one on. Two savers in one
+ *              directory are not detected
  *
- * This runs a test once for each allocation, which then fails:
- *
- *     bool failed = true;
- *     for (size_t n = 1; failed; n++) {
- *         hs_test_system *system = hs_test_system_new();
- *         hs_test_system_fail_allocation(system, n);
- *         run_test(hs_test_system_env(system));
- *         failed = hs_test_system_allocations(system) >= n;
- *         if (hs_test_system_live_blocks(system) > 0)
- *             puts("memory is lost");
- *         hs_test_system_free(system);
- *     }
- *
- * The same with hs_test_system_fail_file_call() and hs_test_system_file_calls() runs it once for each file call. To make
- * the first file call after some point fail: run the test up to that point, read hs_test_system_file_calls(), and let the
- * call after that number fail in the next run.
+ * The guide has a loop that runs a test once for each call, which then fails.
  *
  * To replace only some parts of an environment, copy them: HS_INIT(hs_env, .clock = hs_test_system_env(system)->clock). */
 typedef struct hs_test_system hs_test_system;
 
-/* Creates a test system. Free it after all objects that have its environment. NULL: out of memory. */
+/* Creates a test system. Free it after all objects that use its environment. NULL: out of memory. */
 HS_API hs_test_system *hs_test_system_new(void);
 HS_API void hs_test_system_free(hs_test_system *system);
-/* Returns the environment. It is valid until the system is freed. For NULL: an environment in which each allocation and
- * each file call fails with HS_RESOURCE_EXHAUSTED, so that a test without memory does not use the real files. Its log is
- * that of the real system. */
+/* Returns the environment. For NULL: one in which each allocation and file call fails with HS_RESOURCE_EXHAUSTED, with the
+ * system's log. */
 HS_API const hs_env *hs_test_system_env(const hs_test_system *system);
 
-/* Advances the clock, rounded to nanoseconds. */
 HS_API void hs_test_system_advance(hs_test_system *system, double secs);
-/* Returns the log: "WARNING: text\n" for each line. Valid until any thread writes the next line. If memory was exhausted,
- * it ends with "(rest lost: out of memory)". */
+/* Returns the log: "WARNING: text\n" for each line. Valid until any thread writes the next line. */
 HS_API const char *hs_test_system_log(hs_test_system *system);
 
 /* Makes allocation number `n` from now fail (from 1). 0: none. Restarts the count. */
@@ -158,9 +130,9 @@ HS_API void hs_test_system_fail_allocation(hs_test_system *system, size_t n);
 HS_API size_t hs_test_system_allocations(hs_test_system *system);
 HS_API size_t hs_test_system_live_blocks(hs_test_system *system);
 
-/* Makes call number `n` of the file system from now (from 1) fail with `code`, and with `all_later` every call after it. 0
- * or HS_OK: none. Restarts the count. Calls are those of hs_file_system_ops except unlock. A write that fails writes half
- * of its bytes; a close that fails closes the file; others do nothing. HS_RESOURCE_EXHAUSTED: the disk is full. */
+/* Makes file call number `n` from now (from 1) fail with `code`, and with `all_later` all later ones. 0 or HS_OK: none.
+ * Restarts the count. Calls are those of hs_file_system_ops except unlock. A write that fails writes half of its bytes; a
+ * close that fails closes the file; others do nothing. HS_RESOURCE_EXHAUSTED: the disk is full. */
 HS_API void hs_test_system_fail_file_call(hs_test_system *system, size_t n, hs_code code, bool all_later);
 /* Return the number of calls since then, and the number of files that are not closed. */
 HS_API size_t hs_test_system_file_calls(hs_test_system *system);
