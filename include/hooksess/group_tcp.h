@@ -93,7 +93,7 @@ HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_er
  *   MPICH, Intel MPI  PMI_RANK              PMI_SIZE
  *   srun              SLURM_PROCID          SLURM_NTASKS
  *
- *  If none is set, the group has one rank. The options must not set rank and rank_count. If neither address, rendezvous_dir
+ * If none is set, the group has one rank. The options must not set rank and rank_count. If neither address, rendezvous_dir
  * nor exchange is set, the host is MASTER_ADDR, and the port is MASTER_PORT + 1; MASTER_PORT + 2 reports that it is in use.
  * No other job may use the three ports. HS_INVALID_ARGUMENT: also if a variable is not a number, or a needed one is
  * missing. */

@@ -56,7 +56,8 @@ typedef struct hs_tensorflow_options {
     /* The default target of sessions: "" or "local" for this process, or "grpc://host:port". NULL: the target of `server`,
      * or "" */
     const char *target;
-    /* The default ConfigProto of sessions, serialized, as by tf.ConfigProto(...).SerializeToString() in Python */
+    /* The default ConfigProto of sessions, serialized, as by tf.ConfigProto(...).SerializeToString() in Python; {0x38, 1} is
+     * allow_soft_placement */
     hs_bytes config;
     /* The path of libtensorflow_cc.so.2, one per process. NULL: in the directory of the environment variable
      * TENSORFLOW_ROOT; if not set, as the system's loader finds it, or at its place at build time */
@@ -70,7 +71,7 @@ typedef struct hs_tensorflow_options {
      * freed before the backend. NULL: no cluster */
     const hs_tensorflow_server *server;
     /* Limit of a run in seconds, if `config` sets no operation_timeout_in_ms. A longer run fails with HS_DEADLINE_EXCEEDED,
-     * or HS_UNAVAILABLE if the cluster does not answer. 0, HS_NEVER: no limit */
+     * or HS_UNAVAILABLE if the cluster does not answer. 0, HS_NEVER: no limit, also if another process hangs */
     double timeout_secs;
 } hs_tensorflow_options;
 #define HS_TENSORFLOW_OPTIONS(...) HS_OPTIONS(hs_tensorflow_options, __VA_ARGS__)
