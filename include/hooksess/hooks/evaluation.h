@@ -14,21 +14,21 @@
  *
  * logs "step 500: eval: accuracy = 0.91, loss = 0.3 (40 batches, 1.20 s)".
  *
- * It evaluates at the boundary. The first interval begins when the session is created; with a trigger's `first`, the first
- * run is evaluated. A schedule in steps is saved in the checkpoint, and a resumed run continues it. Its runs call no hooks.
- * Hooks behind it in the list see the metrics in the same boundary: list early_stopping and savers there.
+ * It evaluates at the boundary. The first interval begins when the session is created; with a trigger's `first`, the
+ * first run is evaluated. Its runs call no hooks. Hooks behind it in the list see the metrics in the same boundary: list
+ * early_stopping and savers there.
  *
  * If a stop is requested from outside before the last batch, by a signal for example, the evaluation is abandoned and
- * reports nothing. A stop by a hook of the same run, as at the last step, does not abandon it.
+ * reports nothing. A stop by a hook of the same run does not abandon it.
  *
- * In a group all ranks evaluate, when rank 0 does, and have the metrics of rank 0, which writes them. The ops may compute
+ * In a group all ranks evaluate when rank 0 does, and have the metrics of rank 0, which writes them. The ops may compute
  * sums over the ranks; then n_batches, or the number of batches until HS_OUT_OF_RANGE, must be the same on all.
  *
- * Threads: any thread, at any time. The session's thread calls `evaluate`. */
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
-/* Evaluates in another way, and reports values with hs_raw_session_set_metric(). It may run the session. HS_OUT_OF_RANGE is
+/* Evaluates in another way, and reports values with hs_raw_session_set_metric(). May run the session. HS_OUT_OF_RANGE is
  * a normal end; any other failure fails the hook. */
 typedef hs_code (*hs_evaluate_fn)(void *user, hs_raw_session *session, int64_t step, hs_error *err);
 
@@ -37,24 +37,24 @@ typedef struct hs_evaluation_options {
     const char *name; /* the NAME in "NAME/METRIC". NULL: "eval" */
     /* Names of tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
     const char *const *metrics;
-    const char *const *reset_ops; /* names of ops that run before the first batch, to clear the metrics. NULL: none */
+    const char *const *reset_ops; /* ops that run before the first batch, to clear the metrics. NULL: none */
     /* Op that evaluates one batch. NULL: none. In a group it must not be a collective op, unless all ranks have the same
      * number of batches */
     const char *eval_op;
     hs_evaluate_fn evaluate; /* instead of metrics, ops and summary_dir */
     void *user;
-    /* Steps between evaluations. Set one of every_n_steps, every_n_secs and trigger; with at_end, none is needed */
+    /* Steps between evaluations. One of this and the next two is required, unless at_end is set */
     int64_t every_n_steps;
-    double every_n_secs;       /* seconds between evaluations, instead of every_n_steps */
-    const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` works as at_end */
-    bool at_end;               /* evaluates also at the end, if that step is not evaluated yet */
+    double every_n_secs;       /* or: seconds between evaluations */
+    const hs_trigger *trigger; /* or: a trigger. Its `last` works as at_end */
+    bool at_end;               /* also evaluates at the end, if that step is not evaluated yet */
     unsigned char reserved[7];
     /* With eval_op: number of its runs. 0, HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation, not the training.
-     * If there was no batch, the log gets a warning and nothing is reported */
+     * Without any batch, the log gets a warning and nothing is reported */
     int64_t n_batches;
     const char *summary_dir; /* for scalars NAME/METRIC at the global step. NULL: none */
-    /* A hook of hs_moving_average in the same session: the evaluation uses its averages in place of the variables. The
-     * struct is copied. NULL: the variables are evaluated */
+    /* A hook of hs_moving_average in the same session, copied: the evaluation uses its averages in place of the
+     * variables. NULL: the variables are evaluated */
     const hs_hook *moving_average;
 } hs_evaluation_options;
 

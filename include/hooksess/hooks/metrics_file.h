@@ -15,10 +15,10 @@
  *   1,1700000000.125,0.5,                     {"step":11,"wall_time":1700000007.250,"loss":0.25,"accuracy":0.91}
  *   11,1700000007.250,0.25,0.91
  *
- * wall_time is in seconds since 1970, UTC. Numbers have as many digits as needed to read back the same value, in any
- * locale. NaN and infinities are nan, inf and -inf in CSV, and the strings "NaN", "Infinity" and "-Infinity" in JSON. CSV
- * has a header row, and quotes names by RFC 4180. Names are UTF-8. A metric of the session (hs_raw_session_set_metric) is
- * in the first row after it was set. In other rows its place is empty or null.
+ * wall_time is in seconds since 1970, UTC. Numbers have enough digits to read back the same value. NaN and infinities are
+ * nan, inf and -inf in CSV, and the strings "NaN", "Infinity" and "-Infinity" in JSON. CSV has a header row, and quotes
+ * names by RFC 4180. Names are UTF-8. A metric of the session (hs_raw_session_set_metric) is in the first row after it
+ * was set; in other rows its place is empty or null.
  *
  * When the session is created, and after each restore (recovery, rollback), the hook cuts the file:
  *
@@ -27,16 +27,16 @@
  *   another checkpoint, or a step above 0      those up to this step
  *   nothing, at step 0                         none; the old file is renamed to PATH.1, or the next free number
  *
- * Rows are synced before a checkpoint is saved. So a killed and resumed run with every_n_steps and no_wall_time writes the
- * same bytes as an uninterrupted run. If rows are missing, the log gets a warning. A new or cut file is written as PATH.tmp
- * and renamed. A symbolic or hard link is replaced by a copy of the file, with a warning.
+ * Rows are synced before a checkpoint is saved. With every_n_steps and no_wall_time, a killed and resumed run writes the
+ * same bytes as an uninterrupted run. If rows are missing, the log gets a warning. A new or cut file is written as
+ * PATH.tmp and renamed. A symbolic or hard link is replaced by a copy of the file, with a warning.
  *
- * If the file cannot be opened, opening the session fails; with other columns than the hook's: HS_FAILED_PRECONDITION, for
- * a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: the log gets a warning, the outcome counts them, and
- * the next row first completes the failed one. Rows in between are lost.
+ * If the file cannot be opened, opening the session fails; with other columns than the hook's: HS_FAILED_PRECONDITION,
+ * for a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: the log gets a warning, the outcome counts
+ * them, and the next row first completes the failed one. Rows in between are lost.
  *
- * One process writes a file. In a group, that is rank 0. With every_rank each rank has a file; after a restore, the files
- * of the other ranks keep the rows up to the restored step.
+ * One process writes a file: in a group rank 0. With every_rank each rank has a file; after a restore, those of the other
+ * ranks keep the rows up to the restored step.
  *
  * Threads: any thread, at any time. */
 
@@ -44,17 +44,16 @@ HS_BEGIN_DECLS
 
 typedef struct hs_metrics_file_options {
     size_t size;
-    const char *path;           /* (required) ends with .csv, .jsonl or .json. A missing directory is created */
-    const char *const *tensors; /* names of tensors or values of one number each; ended by NULL. NULL: none */
+    const char *path;           /* (required) ends with .csv, .jsonl or .json */
+    const char *const *tensors; /* names of tensors or values of one number each. NULL: none */
     const char *const *labels;  /* their names in the file, one for each. NULL: the tensors' names */
-    const char *const *metrics; /* metrics of the session; ended by NULL. Set at least one of tensors and metrics */
+    const char *const *metrics; /* metrics of the session. Set at least one of tensors and metrics */
     int64_t every_n_steps;      /* steps between rows. If this and the next two are 0: 100 */
-    double every_n_secs;        /* seconds between rows, instead of every_n_steps */
-    /* Instead of every_n_steps and every_n_secs. Its `last`: a row at the end, from an extra run */
+    double every_n_secs;        /* or: seconds between rows */
+    /* or: a trigger. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
     bool no_wall_time; /* no column wall_time */
-    /* In a group: each rank writes, rank 2 for example to PATH.rank-00002. False: only rank 0 writes, and the others do
-     * not call the hook */
+    /* In a group: each rank writes, rank 2 for example to PATH.rank-00002. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[6];
 } hs_metrics_file_options;
