@@ -32,7 +32,7 @@ typedef enum hs_hparam_type {
 /* A hyperparameter and its value. Frozen. */
 typedef struct hs_hparam {
     const char *name;    /* (required) */
-    hs_hparam_type type; /* (required) says which of the next fields is the value */
+    hs_hparam_type type; /* (required) selects the value */
     bool flag;           /* HS_HPARAM_BOOL */
     unsigned char reserved[3];
     double number;      /* HS_HPARAM_NUMBER: finite */

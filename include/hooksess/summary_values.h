@@ -5,7 +5,7 @@
 #include <hooksess/summary.h>
 
 /* Values of a Summary other than scalars: histograms, images, sound, text, tensors, precision-recall curves and the
- * layout of custom charts. Hyperparameters are in hparams.h.
+ * layout of custom charts.
  *
  *     hs_tensor weights = hs_tensor_of(HS_FLOAT, HS_SHAPE(128, 10), data);
  *     hs_summary_histogram(summary, "weights", &weights, &err);
@@ -30,8 +30,8 @@ HS_BEGIN_DECLS
  *
  * values  float, double, half, bfloat16, bool or integers, of any shape, also empty
  *
- * NaN and infinity are left out. The scalars TAG/nan and TAG/infinity count them, if there are any. TensorFlow: version 1
- * of tf.summary.histogram, which fails instead. */
+ * The scalars TAG/nan and TAG/infinity count NaN and infinities, if there are any; the histogram omits them. TensorFlow:
+ * version 1 of tf.summary.histogram, which fails instead. */
 HS_API hs_code hs_summary_histogram(hs_summary *summary, const char *tag, const hs_tensor *values, hs_error *err);
 
 typedef struct hs_uniform_histogram_options {
@@ -52,7 +52,7 @@ typedef struct hs_histogram_counts {
     size_t size;
     double min, max, num, sum, sum_squares;
     size_t buckets;       /* at least 1 */
-    const double *limits; /* right edge of each bucket, ascending. It is the left edge of the next */
+    const double *limits; /* right edge of each bucket, ascending */
     const double *counts; /* of each bucket, not negative */
 } hs_histogram_counts;
 
@@ -64,14 +64,14 @@ HS_API hs_code hs_summary_histogram_counted(hs_summary *summary, const char *tag
 
 typedef struct hs_image_options {
     size_t size;
-    int64_t max_outputs; /* most images to write of a batch; later ones are left out. 0: 3 */
+    int64_t max_outputs; /* images to write of a batch. 0: 3 */
 } hs_image_options;
 #define HS_IMAGE_OPTIONS(...) HS_OPTIONS(hs_image_options, __VA_ARGS__)
 
-/* Images, as PNG.
+/* Images, as PNG. At most 2^30 bytes of pixels per image.
  *
- * images   [height, width], [height, width, channels] or [n, height, width, channels], only n may be 0. 1 channel is gray,
- *          3 are RGB, 4 RGBA. At most 2^30 bytes of pixels per image
+ * images   [height, width], [height, width, channels] or [n, height, width, channels], only n may be 0. 1 channel is
+ *          gray, 3 are RGB, 4 RGBA
  * options  may be NULL
  *
  * uint8 is unchanged. Float, double, half and bfloat16 are scaled, each image separately: the greatest becomes 255; with
@@ -87,7 +87,7 @@ HS_API hs_code hs_summary_image(hs_summary *summary, const char *tag, const hs_t
 typedef struct hs_audio_options {
     size_t size;
     double sample_rate;  /* frames per second, 1 to 1e6. 0: 44100 */
-    int64_t max_outputs; /* most clips to write of a batch; later ones are left out. 0: 3 */
+    int64_t max_outputs; /* clips to write of a batch. 0: 3 */
 } hs_audio_options;
 #define HS_AUDIO_OPTIONS(...) HS_OPTIONS(hs_audio_options, __VA_ARGS__)
 
@@ -103,9 +103,9 @@ HS_API hs_code hs_summary_audio(hs_summary *summary, const char *tag, const hs_t
 
 /* Text. */
 
-/* UTF-8 text, which TensorBoard renders as Markdown. */
+/* UTF-8 text, shown as Markdown. */
 HS_API hs_code hs_summary_text(hs_summary *summary, const char *tag, const char *text, hs_error *err);
-/* A string tensor of UTF-8 text. TensorBoard shows rank 1 as a column, rank 2 as a table, and of a higher rank a part.
+/* A string tensor of UTF-8 text. TensorBoard shows rank 1 as a column, rank 2 as a table, and a part of a higher rank.
  * TensorFlow: tf.summary.text. */
 HS_API hs_code hs_summary_text_tensor(hs_summary *summary, const char *tag, const hs_tensor *strings, hs_error *err);
 
@@ -114,8 +114,8 @@ HS_API hs_code hs_summary_text_tensor(hs_summary *summary, const char *tag, cons
 /* How TensorBoard shows a tensor. */
 typedef struct hs_summary_plugin {
     size_t size;
-    const char *name;         /* TensorBoard's plugin that shows it. NULL: none */
-    hs_string content;        /* data of the plugin, often a serialized message; needs `name`. Empty: none */
+    const char *name;         /* TensorBoard's plugin. NULL: none */
+    hs_string content;        /* data of the plugin; needs `name`. Empty: none */
     const char *display_name; /* NULL: the tag */
     const char *description;  /* Markdown. NULL: none */
 } hs_summary_plugin;
@@ -133,7 +133,7 @@ typedef struct hs_pr_curve {
     /* (required) float, double, half or bfloat16, of the shape of `labels`. Clipped to 0 to 1. NaN is refused */
     const hs_tensor *predictions;
     const hs_tensor *weights; /* finite numbers, one for all or of the shape of `labels`. NULL: 1 */
-    int64_t thresholds;       /* number of equally spaced thresholds from 0 to 1, 2 to 2^20. 0: 201 */
+    int64_t thresholds;       /* equally spaced thresholds from 0 to 1, 2 to 2^20. 0: 201 */
     const char *display_name; /* NULL: the tag */
     const char *description;  /* Markdown. NULL: none */
 } hs_pr_curve;
@@ -159,7 +159,6 @@ typedef struct hs_chart {
     void *reserved[2];              /* NULL */
 } hs_chart;
 
-/* Lists. A named array ends with {0}. */
 #define HS_CHART_MARGINS(...) HS__LIST(hs_chart_margin, __VA_ARGS__, {.value = NULL})
 #define HS_CHARTS(...)        HS__LIST(hs_chart, __VA_ARGS__, {.title = NULL})
 
@@ -174,21 +173,17 @@ typedef struct hs_chart_category {
 
 #define HS_CHART_CATEGORIES(...) HS__LIST(hs_chart_category, __VA_ARGS__, {.title = NULL})
 
-/* The layout of TensorBoard's tab Custom Scalars. Write it once, at step 0.
- *
- * categories  HS_CHART_CATEGORIES(...), at least one
- *
- * TensorBoard: custom_scalar.summary. */
+/* The layout of TensorBoard's tab Custom Scalars. Write it once, at step 0. `categories` has at least one. TensorBoard:
+ * custom_scalar.summary. */
 HS_API hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_category *categories, hs_error *err);
 
 /* Other Summaries. */
 
-/* Appends the values of a serialized Summary, unchanged, such as the result of a summary op of TensorFlow. `serialized`
- * may point into `summary`. HS_DATA_LOSS: the bytes are not a Summary. TensorFlow: tf.summary.merge, which refuses equal
- * tags. */
+/* Appends the values of a serialized Summary, unchanged. `serialized` may point into `summary`. HS_DATA_LOSS: the bytes
+ * are not a Summary. TensorFlow: tf.summary.merge, which refuses equal tags. */
 HS_API hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *err);
 
-/* Add one value as an event, with the errors of the Summary and the writer. To add many values, reuse a Summary with
+/* Add one value as an event, with the errors of the Summary and the writer. For many values, reuse a Summary with
  * hs_summary_writer_summary. */
 HS_API hs_code hs_summary_writer_histogram(hs_summary_writer *writer, const char *tag, const hs_tensor *values,
                                            int64_t step, hs_error *err);

@@ -31,7 +31,7 @@ typedef struct hs_scalars_options {
     const hs_trigger *trigger;
     const char *summary_dir;           /* directory of the event file. NULL: the session's (hs_raw_session_summary_dir) */
     hs_summary_writer *summary_writer; /* or: a writer */
-    hs_scalar_sink sink; /* or: a sink. The hook destroys it, also if it is invalid */
+    hs_scalar_sink sink;               /* or: a sink. The hook destroys it, also if it is invalid */
     /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[7];
