@@ -106,9 +106,9 @@ typedef struct hs_event_reader_options {
 } hs_event_reader_options;
 #define HS_EVENT_READER_OPTIONS(...) HS_OPTIONS(hs_event_reader_options, __VA_ARGS__)
 
-/* Opens one event file, or a directory: all files directly in it whose names contain "tfevents", in the order of their names. With
- * `follow`, a file that appears later is read if its name is after the current one. `options` may be NULL. HS_NOT_FOUND:
- * `path` does not exist. */
+/* Opens one event file, or a directory: all files directly in it whose names contain "tfevents", in the order of their
+ * names. With `follow`, a file that appears later is read if its name is after the current one. `options` may be NULL.
+ * HS_NOT_FOUND: `path` does not exist. */
 HS_API hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_options *options, hs_error *err);
 HS_API void hs_event_reader_close(hs_event_reader *reader);
 

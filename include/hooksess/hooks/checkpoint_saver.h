@@ -12,8 +12,7 @@
  *     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = "run", .every_n_secs = 600, .metric = "eval/accuracy",
  *                                        .background = true);
  *
- * A save takes place at the boundary and is logged. No step is saved twice, and a checkpoint that was just restored is
- * not saved again.
+ * It saves at the boundary. No step is saved twice, and a checkpoint that was just restored is not saved again.
  *
  *   save              with a trigger                          if a background save is in progress
  *   at creation       only with `first`, or a listed step     in the foreground
@@ -24,22 +23,20 @@
  *                     stop, or a hook's end restored a state
  *
  * If the file system fails (hs_error.os_error is set) or memory is exhausted (HS_RESOURCE_EXHAUSTED), on_failure decides.
- * Any other failure, and any failure of the save at creation, ends the run with its error.
+ * Any other failure, and any failure at creation, ends the run with its error.
  *
- * `begin` creates and locks the directory. If another process saves there, opening the session fails with
- * HS_FAILED_PRECONDITION before anything is restored. If the backend has a graph, each creation of a session also writes
- * graph.pbtxt and the graph's events.
+ * `begin` creates and locks the directory. If another process saves there, it fails with HS_FAILED_PRECONDITION. If the
+ * backend has a graph, each creation of a session also writes graph.pbtxt and the graph's events.
  *
  * With hs_session_options.signals: if a save takes half of signal_grace_secs, the hook logs it once. From 80 % on, it
- * logs a warning and saves more often, spending at most 5 % of the run time on saves.
+ * logs a warning and saves more often, at most 5 % of the run time.
  *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
-/* Callbacks around each save. Any may be NULL. A failure ends the run, whatever on_failure says; after a failed
- * after_save the checkpoint stays. In a group only rank 0 calls them: they must not execute collective ops. TensorFlow:
- * CheckpointSaverListener. */
+/* Callbacks around each save. Any may be NULL. A failure ends the run; after a failed after_save the checkpoint stays. In
+ * a group only rank 0 calls them: they must not execute collective ops. TensorFlow: CheckpointSaverListener. */
 typedef struct hs_saver_listener_ops {
     size_t size;
     hs_code (*begin)(void *self, hs_error *err); /* when the session is opened */
@@ -59,10 +56,10 @@ typedef struct hs_saver_listener {
 /* .listeners = HS_LISTENERS({&ops, &state}) */
 #define HS_LISTENERS(...) HS__LIST(hs_saver_listener, __VA_ARGS__, {.ops = NULL})
 
-/* What happens if the file system or memory fails during a save. The existing checkpoints stay, files of the failed save
- * are removed, and the log gets a warning. At a stop and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE
- * retries without a limit. After a signal or hs_session_interrupt, RETRY and PAUSE fail early enough to close the session
- * within signal_grace_secs, and after a second signal. */
+/* What happens if the file system or memory fails. The existing checkpoints stay, and the log gets a warning. At a stop
+ * and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE retries without a limit. After a signal or
+ * hs_session_interrupt, RETRY and PAUSE fail early enough to close the session within signal_grace_secs. A second signal
+ * makes them fail. */
 typedef enum hs_save_failure {
     HS_SAVE_FAILURE_SKIP = 0,  /* training continues; the next save follows the schedule */
     HS_SAVE_FAILURE_RETRY = 1, /* training continues; the save is retried after 1, 2, 4 ... 64 seconds */
@@ -80,10 +77,10 @@ typedef struct hs_checkpoint_saver_options {
     hs_saver *saver;                    /* NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
     hs_scaffold *scaffold;              /* borrowed; invalid with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
-    /* Metric by which hs_saver_options.keep_best chooses: a metric of the session (hs_raw_session_set_metric) or a
-     * tensor. A checkpoint without a value at its step (not set, hs_raw_session_is_computed) is not among the best. An
-     * extra run fetches a tensor at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL:
-     * keep_best is unused */
+    /* Metric for hs_saver_options.keep_best: a metric of the session (hs_raw_session_set_metric) or a tensor. A
+     * checkpoint whose step has no value (not set, hs_raw_session_is_computed) is not among the best. An extra run
+     * fetches a tensor at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL: keep_best
+     * is unused */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
@@ -95,8 +92,8 @@ typedef struct hs_checkpoint_saver_options {
     bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
     bool no_graph_def; /* no graph.pbtxt and no .meta files; the event file still has the graph */
     unsigned char reserved[5];
-    /* The group of the session (hs_session_options.group), required in a group. All ranks list the hook; rank 0 writes
-     * the files. NULL: no group */
+    /* The session's group (hs_session_options.group), required in a group. All ranks list the hook; rank 0 writes. NULL:
+     * no group */
     const hs_group *group;
 } hs_checkpoint_saver_options;
 

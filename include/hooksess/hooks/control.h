@@ -10,16 +10,13 @@
  *     ...
  *     hs_hook hook = hs_control(.path = "run/control", .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 1}));
  *
- * An order is a line of at most 1000 bytes:
+ * An order is a line of at most 1000 bytes. Invalid lines are logged and skipped.
  *
  *   save             saves a checkpoint (hs_raw_session_request_save)
  *   stop             stops before the training is done (hs_outcome.interrupted)
  *   set NAME=VALUE   sets a knob to a number in JSON's form (0.001, 1e-3), true or false
  *
- * Empty lines are ignored. Invalid lines are logged and skipped.
- *
- * The hook renames the file to PATH.taken, reads it and removes it. So that it never reads half an order, write another
- * file in that directory and rename it:
+ * The hook renames the file to PATH.taken, reads it and removes it. Write the file under another name and rename it:
  *
  *   echo 'set rate=0.001' > run/order && chmod go-w run/order && mv run/order run/control
  *
@@ -31,12 +28,12 @@
  * can write to the directory.
  *
  * A set value holds from the next run on. It is logged, and with summary_dir written as the scalar "control/NAME".
- * Checkpoints save the values that were set, and a restore sets them again. A restore of an earlier checkpoint undoes a
- * value, with a line in the log; a knob without `value` keeps it. Saved values without a knob, or outside its limits, are
- * ignored with a line in the log. List the hook in front of savers.
+ * Checkpoints save set values, and a restore sets them again. A restore of an earlier checkpoint undoes a value; a knob
+ * without `value` keeps it. Saved values without a knob, or outside its limits, are ignored. The log reports both. List
+ * the hook in front of savers.
  *
- * In a group only rank 0 reads orders; they take effect on all ranks, in the boundary, on rank 0 first. If a knob's `set`
- * refuses a value on rank 0, it changes on no rank. If only another rank refuses it, the run fails.
+ * In a group only rank 0 reads orders. They take effect on all ranks, in the boundary. If a knob's `set` refuses a value
+ * on rank 0, no rank changes; if only on another rank, the run fails.
  *
  * Threads: any thread, at any time. */
 

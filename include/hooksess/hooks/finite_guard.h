@@ -12,27 +12,22 @@
  *     hs_hook hook = hs_finite_guard(.losses = HS_NAMES("loss", "gradient_norm"), .policy = HS_GUARD_SKIP_STEP,
  *                                    .update_op = "update");
  *
- * logs "step 812: loss 'loss' is 9.1, which is 15.2 standard deviations above 1.5, the mean of the last 128 values;
- * update skipped, 1 in a row".
- *
  * Each checked run fetches the tensors and checks them in this order: inputs, activations, losses, gradients, parameters.
- * To find the cause of a NaN, list activations in forward order and gradients in backward order. The message describes
- * the first bad tensor: list, name, type, shape, first bad index, numbers of NaN and infinities, range of the finite
- * values. The log names the others.
+ * List activations in forward order and gradients in backward order: the message describes the first bad tensor. The log
+ * names the others.
  *
- * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved, wherever the guard is listed. With
- * an interval, the state of unchecked runs may be saved. Savers also refuse variables that are not finite
- * (hs_saver_options.allow_nonfinite).
+ * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved. With an interval, the state of
+ * unchecked runs may be saved.
  *
  * List the guard before hooks that use the results of a step. Hooks in front of it act on the bad state at the boundary,
  * and see the global step from before update_op.
  *
  * A spike is a loss more than `spike_zscore` standard deviations above the mean of its last `spike_window` accepted
  * values. Finite values are accepted, except spikes. No loss is a spike until the window is full, or if all its values
- * are equal. At most two values in a row are spikes: a third is normal. Checkpoints save the values.
+ * are equal. At most two values in a row are spikes. Checkpoints save the values.
  *
- * In a group, a failure, a stop, a rollback and a skipped update of one rank happen on all ranks. All restore what rank 0
- * restores. HS_GUARD_SKIP_STEP then costs two agreements in each step.
+ * In a group, a failure, a stop, a rollback and a skipped update happen on all ranks. All restore what rank 0 restores.
+ * HS_GUARD_SKIP_STEP then costs two agreements in each step.
  *
  * Threads: any thread, at any time. */
 
@@ -44,36 +39,33 @@ typedef enum hs_guard_policy {
     HS_GUARD_FAIL = 0,
     /* Logs a warning and stops without a save. The session ends normally (HS_REASON_STOPPED, exit code 0) */
     HS_GUARD_STOP = 1,
-    /* Restores the newest readable state at the boundary, and training continues from there. The bad run returns HS_OK.
-     * It tries, in this order:
+    /* Restores the newest readable state at the boundary, and training continues. The bad run returns HS_OK. It tries:
      *
      *   1. the checkpoints that the saver keeps, newest first
      *   2. the checkpoint that the session was restored from
-     *   3. without these: a copy in memory of the state before the first run, of up to 1 GiB. The first checkpoint
-     *      releases it
+     *   3. without these: a copy in memory, up to 1 GiB, of the state before the first run. The first checkpoint releases it
      *
      * A program that reads its own data must rewind it: hs_raw_session_restores() changes. It must also refill queues
-     * whose producers have ended (hs_graph_queue). If a stop was requested, the session saves the restored state and
-     * ends. Each rollback logs a warning and sets the metric "finite_guard/rollbacks". After max_rollbacks, the run fails
-     * as with HS_GUARD_FAIL */
+     * whose producers have ended. If a stop was requested, the session saves the restored state and ends. Each rollback
+     * logs a warning and sets the metric "finite_guard/rollbacks". After max_rollbacks, the run fails as with
+     * HS_GUARD_FAIL */
     HS_GUARD_ROLLBACK = 2,
     /* The training run only computes gradients; the guard runs update_op after each finite run. After a bad run it logs a
-     * warning and skips update_op: neither the parameters nor a global step that update_op advances change. The metric
-     * "finite_guard/skipped_in_a_row" counts skips. A bad run after max_skips skips in a row, or with a bad parameter,
-     * fails as with HS_GUARD_FAIL */
+     * warning and skips update_op. The metric "finite_guard/skipped_in_a_row" counts skips. A bad run after max_skips
+     * skips in a row, or with a bad parameter, fails as with HS_GUARD_FAIL */
     HS_GUARD_SKIP_STEP = 3,
-    HS_GUARD_WARN = 4 /* logs a warning after each bad run, and training continues */
+    HS_GUARD_WARN = 4 /* logs a warning; training continues */
 } hs_guard_policy;
 
 /* Options that have no effect are invalid, such as rollback options without HS_GUARD_ROLLBACK. Names are copied. */
 typedef struct hs_finite_guard_options {
     size_t size;
-    /* Names of tensors of type float, double, half or bfloat16. Set at least one list, or losses. Another type is
+    /* Tensors of type float, double, half or bfloat16. Set at least one list, or losses. Another type is
      * HS_INVALID_ARGUMENT: at opening for a variable, otherwise in the first checked run. Parameters are read after the
-     * run. TensorFlow may fetch a resource variable from before the run: name a tensor that depends on the update */
+     * run; of TensorFlow's resource variables, name a tensor that depends on the update */
     const char *const *inputs, *const *activations, *const *gradients, *const *parameters;
     const char *const *losses; /* tensors of one element, also checked for spikes. NULL: none */
-    /* With losses: standard deviations above the mean from which a loss is a spike. 0: 7; HS_NEVER: no spikes */
+    /* With losses: standard deviations above the mean that make a spike. 0: 7; HS_NEVER: no spikes */
     double spike_zscore;
     int64_t spike_window;   /* with losses: number of last values in the mean, 2 to 2^20. 0: 128 */
     hs_guard_policy policy; /* 0: HS_GUARD_FAIL */
@@ -83,9 +75,8 @@ typedef struct hs_finite_guard_options {
     int64_t every_n_steps;
     const hs_trigger *trigger; /* or: a trigger. Its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
 
-    /* Directory for dumps of the first 3 bad runs of a session, as safetensors; its last level is created. If a dump
-     * fails, the log gets a warning. A later dump of the same step is named STEP.1, STEP.2 ... The metadata hold the step
-     * and the message. NULL: no dumps
+    /* Directory for dumps of the first 3 bad runs of a session, as safetensors; its last level is created. A later dump
+     * of the same step is named STEP.1, STEP.2 ... If a dump fails, the log gets a warning. NULL: no dumps
      *
      *   finite_guard-STEP.safetensors            fetched tensors: "inputs/NAME", "gradients/NAME", "dump_also/NAME" ...
      *   finite_guard-STEP.variables.safetensors  variables after the run, with update_op before the update */
@@ -93,25 +84,25 @@ typedef struct hs_finite_guard_options {
     const char *const *dump_also; /* with dump_dir: more tensors, not checked, no strings. NULL: none */
 
     /* With HS_GUARD_ROLLBACK: the saver whose checkpoints are restored. NULL: the only one in the graph's collection
-     * HS_SAVERS, such as the scaffold's default saver */
+     * HS_SAVERS */
     hs_saver *saver;
-    /* With HS_GUARD_ROLLBACK: most rollbacks of the whole training. 0: 3; HS_NEVER: no limit. Checkpoints save the
-     * number, and a rollback does not reset it. If the process dies, rollbacks since the last save are not counted */
+    /* With HS_GUARD_ROLLBACK: most rollbacks of the whole training, counted in checkpoints. 0: 3; HS_NEVER: no limit. A
+     * rollback does not reset the number; a crash loses those since the last save */
     int64_t max_rollbacks;
     /* With HS_GUARD_ROLLBACK: a scalar variable of type float or double in the checkpoints. Each rollback multiplies it
      * by learning_rate_factor; two rollbacks to one checkpoint multiply it twice. NULL: none */
     const char *learning_rate;
     double learning_rate_factor; /* with learning_rate: above 0, at most 1. 0: 0.5 */
-    /* With HS_GUARD_ROLLBACK: an op that draws a batch, such as a queue's dequeue. The guard runs it after a rollback to
-     * skip data, without hooks. It needs a data position that checkpoints restore. It must not advance the global step,
-     * nor be a collective op. If the data ends, training stops. NULL: nothing is skipped */
+    /* With HS_GUARD_ROLLBACK: an op that draws a batch, such as a queue's dequeue. The guard runs it after a rollback,
+     * without hooks, to skip data. Checkpoints must restore the data position. It must not advance the global step, nor
+     * be a collective op. If the data ends, training stops. NULL: nothing is skipped */
     const char *skip_op;
-    /* With skip_op: batches to skip after a rollback. The k-th rollback to one checkpoint skips k times as many. 0:
-     * enough to pass the bad batch (steps rolled back + batches skipped before) */
+    /* With skip_op: batches to skip after a rollback; k times as many after the k-th to one checkpoint. 0: enough to pass
+     * the bad batch (steps rolled back + batches skipped before) */
     int64_t skip_batches;
 
     /* (required with HS_GUARD_SKIP_STEP) Op that applies the gradients. It runs separately, without hooks, with the
-     * caller's feeds. The ops that it depends on must allow two executions in a step */
+     * caller's feeds. Its inputs are executed a second time */
     const char *update_op;
     /* With HS_GUARD_SKIP_STEP: most skips in a row. Checkpoints save the number. 0: 10; HS_NEVER: no limit */
     int64_t max_skips;

@@ -15,10 +15,10 @@
  *   1,1700000000.125,0.5,                     {"step":11,"wall_time":1700000007.250,"loss":0.25,"accuracy":0.91}
  *   11,1700000007.250,0.25,0.91
  *
- * wall_time is in seconds since 1970, UTC. Numbers have enough digits to read back the same value. NaN and infinities are
- * nan, inf and -inf in CSV, and the strings "NaN", "Infinity" and "-Infinity" in JSON. CSV has a header row, and quotes
- * names by RFC 4180. Names are UTF-8. A metric of the session (hs_raw_session_set_metric) is in the first row after it
- * was set; in other rows its place is empty or null.
+ * wall_time is in seconds since 1970, UTC. Numbers read back as the same value. NaN and infinities are nan, inf and -inf
+ * in CSV, and the strings "NaN", "Infinity" and "-Infinity" in JSON. CSV quotes names by RFC 4180. Names are UTF-8. A
+ * metric of the session (hs_raw_session_set_metric) is in the first row after it was set; otherwise its place is empty or
+ * null.
  *
  * When the session is created, and after each restore (recovery, rollback), the hook cuts the file:
  *
@@ -29,14 +29,11 @@
  *
  * Rows are synced before a checkpoint is saved. With every_n_steps and no_wall_time, a killed and resumed run writes the
  * same bytes as an uninterrupted run. If rows are missing, the log gets a warning. A new or cut file is written as
- * PATH.tmp and renamed. A symbolic or hard link is replaced by a copy of the file, with a warning.
+ * PATH.tmp and renamed. A link is replaced by a copy of the file, with a warning.
  *
  * If the file cannot be opened, opening the session fails; with other columns than the hook's: HS_FAILED_PRECONDITION,
  * for a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: the log gets a warning, the outcome counts
  * them, and the next row first completes the failed one. Rows in between are lost.
- *
- * One process writes a file: in a group rank 0. With every_rank each rank has a file; after a restore, those of the other
- * ranks keep the rows up to the restored step.
  *
  * Threads: any thread, at any time. */
 
@@ -53,7 +50,8 @@ typedef struct hs_metrics_file_options {
     /* or: a trigger. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
     bool no_wall_time; /* no column wall_time */
-    /* In a group: each rank writes, rank 2 for example to PATH.rank-00002. False: only rank 0 calls the hook */
+    /* In a group: each rank writes, rank 2 for example to PATH.rank-00002. After a restore, the files of ranks above 0
+     * keep the rows up to the restored step. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[6];
 } hs_metrics_file_options;

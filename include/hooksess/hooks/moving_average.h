@@ -15,16 +15,15 @@
  *
  *   average -= (1 - decay) * (average - variable)
  *
- * on the host, in one thread. An average takes as much host memory as its variable, or twice as much for a variable in
- * device memory. If hs_finite_guard runs an update_op, list this hook behind the guard.
+ * on the host, in one thread. An average takes as much host memory as its variable; if that is in device memory, twice as
+ * much. List this hook behind an hs_finite_guard with an update_op.
  *
- * While a variable has no memory (hs_graph_variable_at), it has no average: evaluations leave it alone, and fetching the
- * average is HS_FAILED_PRECONDITION. The average begins after the first training run that ends with memory.
+ * A variable without memory (hs_graph_variable_at) has no average until a training run ends with memory: evaluations
+ * leave it alone, and fetching the average is HS_FAILED_PRECONDITION.
  *
- * Averages are variables of the graph. Checkpoints hold them as "weights/ExponentialMovingAverage". To load averages as
- * weights in another program, list the names in hs_restore_options.names; in TensorFlow, use variables_to_restore. To
- * resume from a checkpoint without averages, set hs_restore_options.allow_missing once: they begin as the restored
- * variables.
+ * Checkpoints hold the averages as variables, "weights/ExponentialMovingAverage". To load averages as weights, use
+ * hs_restore_options.names; in TensorFlow, variables_to_restore. To resume from a checkpoint without averages, set
+ * hs_restore_options.allow_missing once: they begin as the restored variables.
  *
  * The variables hold the averages, and the averages the variables,
  *
@@ -33,7 +32,7 @@
  *   from hs_moving_average_swap(hook, true, err) to hs_moving_average_swap(hook, false, err)
  *
  * Swapping back restores each bit. A save in between fails with HS_FAILED_PRECONDITION. The hook swaps back before the
- * last save, and before hs_session_close() returns. If a run of kind HS_RUN_EVAL fails, the next run swaps back.
+ * last save and before hs_session_close() returns, and, if a run of kind HS_RUN_EVAL fails, in the next run.
  *
  * Threads: the session's thread only. */
 
@@ -61,7 +60,7 @@ HS_API hs_hook hs_moving_average_hook(const hs_moving_average_options *options);
  * hook  made by hs_moving_average_hook(), in an open session in    true: the variables hold the averages; false: their
  * own values
  *
- * Returns HS_INVALID_ARGUMENT for another hook, HS_FAILED_PRECONDITION if no session is open, or the error of a copy to
+ * Returns HS_INVALID_ARGUMENT for another hook, HS_FAILED_PRECONDITION without an open session, or the error of a copy to
  * or from a device. */
 HS_API hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err);
 
