@@ -10,8 +10,7 @@
  *     hs_summary_writer_scalar(writer, "loss", 0.5, 100, &err);
  *     hs_summary_writer_close(writer, &err);
  *
- * See also summary_values.h (histograms, images, sound, text), hparams.h, graph_summary.h (ops that compute summaries)
- * and hooks/summary_saver.h.
+ * Other values are in summary_values.h and hparams.h.
  *
  * Threads: one thread at a time per object. Any thread may use a writer at any time; hs_summary_writer_close comes last. */
 
@@ -30,8 +29,7 @@ HS_API hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double va
 /* The serialized Summary, valid until the next call with `summary`. A summary op returns it as its string. */
 HS_API hs_string hs_summary_serialized(const hs_summary *summary);
 
-/* Writes an event file. An added event is copied to a queue, which a thread writes to the file. TensorBoard can read the
- * file meanwhile. After a crash, the last record may be cut. TensorFlow: FileWriter.
+/* Writes an event file. An added event is copied to a queue, which a thread writes to the file. TensorFlow: FileWriter.
  *
  * An I/O error does not end a training, unless on_error is HS_WRITER_FAILS. The log has one warning. Events stay in the
  * queue; if it is full, they are dropped and counted. The writer retries with a new file, after 1, 2, 4 ... 64 seconds
@@ -84,7 +82,7 @@ HS_API hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
  *
  * If writing fails, returns the error, and the events stay in the queue. Until the writer recovers, a call without `sync`
  * returns the error immediately; a call with `sync` tries to write. With HS_WRITER_FAILS, every call returns the first
- * error. After a failed sync, a power cut may lose events even if a later sync succeeds. */
+ * error. After a failed sync, a later success does not mean that the earlier events are on the disk. */
 HS_API hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *err);
 /* Syncs and closes the file, and starts a new one in the same directory, with the same suffix. Errors: as
  * hs_summary_writer_flush. */

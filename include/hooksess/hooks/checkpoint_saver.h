@@ -25,8 +25,8 @@
  * If the file system fails (hs_error.os_error is set) or memory is exhausted (HS_RESOURCE_EXHAUSTED), on_failure decides.
  * Any other failure, and any failure at creation, ends the run with its error.
  *
- * `begin` creates and locks the directory. If another process saves there, it fails with HS_FAILED_PRECONDITION. If the
- * backend has a graph, each creation of a session also writes graph.pbtxt and the graph's events.
+ * `begin` creates and locks the directory. If another process saves there, it fails with HS_FAILED_PRECONDITION, before a
+ * restore. If the backend has a graph, each creation of a session also writes graph.pbtxt and the graph's events.
  *
  * With hs_session_options.signals: if a save takes half of signal_grace_secs, the hook logs it once. From 80 % on, it
  * logs a warning and saves more often, at most 5 % of the run time.
@@ -35,8 +35,9 @@
 
 HS_BEGIN_DECLS
 
-/* Callbacks around each save. Any may be NULL. A failure ends the run; after a failed after_save the checkpoint stays. In
- * a group only rank 0 calls them: they must not execute collective ops. TensorFlow: CheckpointSaverListener. */
+/* Callbacks around each save. Any may be NULL. A failure ends the run, whatever on_failure says; after a failed
+ * after_save the checkpoint stays. In a group only rank 0 calls them: they must not execute collective ops. TensorFlow:
+ * CheckpointSaverListener. */
 typedef struct hs_saver_listener_ops {
     size_t size;
     hs_code (*begin)(void *self, hs_error *err); /* when the session is opened */
@@ -56,7 +57,7 @@ typedef struct hs_saver_listener {
 /* .listeners = HS_LISTENERS({&ops, &state}) */
 #define HS_LISTENERS(...) HS__LIST(hs_saver_listener, __VA_ARGS__, {.ops = NULL})
 
-/* What happens if the file system or memory fails. The existing checkpoints stay, and the log gets a warning. At a stop
+/* What happens if the file system or memory fails. The failed save is removed, the existing checkpoints stay, and the log gets a warning. At a stop
  * and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE retries without a limit. After a signal or
  * hs_session_interrupt, RETRY and PAUSE fail early enough to close the session within signal_grace_secs. A second signal
  * makes them fail. */

@@ -10,13 +10,13 @@
  *     ...
  *     hs_hook hook = hs_control(.path = "run/control", .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 1}));
  *
- * An order is a line of at most 1000 bytes. Invalid lines are logged and skipped.
+ * An order is a line of at most 1000 bytes. Empty lines are ignored; invalid lines are logged and skipped.
  *
  *   save             saves a checkpoint (hs_raw_session_request_save)
  *   stop             stops before the training is done (hs_outcome.interrupted)
  *   set NAME=VALUE   sets a knob to a number in JSON's form (0.001, 1e-3), true or false
  *
- * The hook renames the file to PATH.taken, reads it and removes it. Write the file under another name and rename it:
+ * The hook renames the file to PATH.taken, reads it and removes it. Write it under another name in the same directory and rename it:
  *
  *   echo 'set rate=0.001' > run/order && chmod go-w run/order && mv run/order run/control
  *

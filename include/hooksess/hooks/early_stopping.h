@@ -17,13 +17,12 @@
  * (hs_restore_options.any_identity accepts it).
  *
  * With restore_best, each improvement copies the state in memory (hs_raw_session_copy_state). The hook's `end` restores
- * the copy: the last checkpoint then has the best step, and later checkpoints are renamed. The hook cannot restore if the
- * best state predates this process, which did not resume from it, or if the metric was reported for another step than the
- * current one. It then leaves the state unchanged and logs a warning that names the checkpoint of that step, if one
- * exists. hs_saver_options.keep_best keeps such a checkpoint.
+ * the copy: the last checkpoint then has the best step, and later checkpoints are renamed. If the best value is from an
+ * earlier process, which this run did not resume from, or of another step than the reporting one, the state stays, with a
+ * warning that names a checkpoint of that step (hs_saver_options.keep_best).
  *
- * In a group the values of rank 0 count, and all ranks stop, copy and restore together. With a tensor, each run then has
- * a boundary; with agree_every_n_steps of N, only every N-th value counts.
+ * In a group the values of rank 0 count, and all ranks act together. With a tensor, each run then has a boundary; with
+ * agree_every_n_steps of N, only every N-th value counts.
  *
  * Threads: any thread, at any time. */
 

@@ -14,15 +14,14 @@
  *
  * logs "step 500: eval: accuracy = 0.91, loss = 0.3 (40 batches, 1.20 s)".
  *
- * It evaluates at the boundary. The first interval begins when the session is created; with a trigger's `first`, the
- * first run is evaluated. Its runs call no hooks. Hooks behind it in the list see the metrics in the same boundary: list
- * early_stopping and savers there.
+ * It evaluates at the boundary. The first interval begins when the session is created. Its runs call no hooks. List hooks
+ * that read the metrics, such as early_stopping, and savers behind it.
  *
- * If a stop is requested from outside before the last batch, by a signal for example, the evaluation is abandoned and
- * reports nothing. A stop by a hook of the same run does not abandon it.
+ * If a stop is requested from outside, by a signal for example, the evaluation is abandoned and reports nothing. A stop
+ * by a hook of the same run does not abandon it.
  *
- * In a group all ranks evaluate when rank 0 does, and have the metrics of rank 0, which writes them. The ops may compute
- * sums over the ranks; then n_batches, or the number of batches until HS_OUT_OF_RANGE, must be the same on all.
+ * In a group all ranks evaluate when rank 0 does, and get the metrics of rank 0, which writes them. If the ops compute
+ * sums over the ranks, the number of batches must be the same on all.
  *
  * Threads: any thread, at any time. */
 
@@ -38,8 +37,8 @@ typedef struct hs_evaluation_options {
     /* Names of tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
     const char *const *metrics;
     const char *const *reset_ops; /* ops that run before the first batch, to clear the metrics. NULL: none */
-    /* Op that evaluates one batch. NULL: none. In a group it must not be a collective op, unless all ranks have the same
-     * number of batches */
+    /* Op that evaluates one batch. NULL: none. Not a collective op, unless all ranks of the group have the same number of
+     * batches */
     const char *eval_op;
     hs_evaluate_fn evaluate; /* instead of metrics, ops and summary_dir */
     void *user;
@@ -49,12 +48,11 @@ typedef struct hs_evaluation_options {
     const hs_trigger *trigger; /* or: a trigger. Its `last` works as at_end */
     bool at_end;               /* also evaluates at the end, if that step is not evaluated yet */
     unsigned char reserved[7];
-    /* With eval_op: number of its runs. 0, HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation, not the training.
-     * Without any batch, the log gets a warning and nothing is reported */
+    /* With eval_op: number of its runs. 0, HS_NEVER: until HS_OUT_OF_RANGE, which does not end the training. Without any
+     * batch, the log gets a warning and nothing is reported */
     int64_t n_batches;
     const char *summary_dir; /* for scalars NAME/METRIC at the global step. NULL: none */
-    /* A hook of hs_moving_average in the same session, copied: the evaluation uses its averages in place of the
-     * variables. NULL: the variables are evaluated */
+    /* A hook of hs_moving_average in the same session, copied: its averages are evaluated. NULL: the variables are */
     const hs_hook *moving_average;
 } hs_evaluation_options;
 

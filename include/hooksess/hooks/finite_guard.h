@@ -43,7 +43,7 @@ typedef enum hs_guard_policy {
      *
      *   1. the checkpoints that the saver keeps, newest first
      *   2. the checkpoint that the session was restored from
-     *   3. without these: a copy in memory, up to 1 GiB, of the state before the first run. The first checkpoint releases it
+     *   3. without these: a copy in memory of the state before the first run, up to 1 GiB. The first checkpoint releases it
      *
      * A program that reads its own data must rewind it: hs_raw_session_restores() changes. It must also refill queues
      * whose producers have ended. If a stop was requested, the session saves the restored state and ends. Each rollback

@@ -6,20 +6,20 @@
 #include <hooksess/trigger.h>
 
 /* Logs the values of tensors: "step 1200: loss = 0.25, accuracy = 0.91 (0.18 s)". The step is the global step after the
- * run, if the graph has one. The time is that since the previous line. TensorFlow: LoggingTensorHook.
+ * run, if the graph has one, and the time that since the previous line. TensorFlow: LoggingTensorHook.
  *
  *     hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES("loss", "accuracy"), .every_n_steps = 100);
  *
  * It counts its own runs, not the global step, and logs the first one: with 100, runs 1, 101, 201. With a trigger of 100
- * steps: runs 100, 200, or with `first` 1, 101. Only runs that log fetch the tensors. A line has at most 16 elements of a
+ * steps: runs 100, 200, or with `first` 1, 101. Only these runs fetch the tensors. A line has at most 16 elements of a
  * tensor; of strings and complex numbers the type and shape.
  *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
-/* Writes the whole log line to `text`, without a newline: at most `bytes` with the final zero. The values are in the
- * order of the tensors. The library adds nothing, not even the step. */
+/* Writes the whole log line to `text`, without a newline: at most `bytes` with the final zero. `values` has the order of
+ * the tensors. */
 typedef void (*hs_logging_format_fn)(void *user, const hs_run_values *values, char *text, size_t bytes);
 
 typedef struct hs_logging_tensor_options {

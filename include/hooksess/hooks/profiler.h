@@ -15,10 +15,9 @@
  * a resume.
  *
  * The trace has a process "hooks" with a thread for each hook, without boundaries after the profiler's, and a process for
- * each device of the backend, with overlapping ops in separate rows. Work of other threads, such as producers of queues,
- * is not included. Times are microseconds since 1970. Events beyond 64 MiB are dropped; "metadata" has the step and
- * "dropped_events". A file appears complete or not at all. If it cannot be written, the log gets a warning, and training
- * continues.
+ * each device of the backend. Work of other threads, such as producers of queues, is not included. Times are microseconds
+ * since 1970. Events beyond 64 MiB are dropped; "metadata" has "dropped_events". A file appears complete or not at all.
+ * If it cannot be written, the log gets a warning, and training continues.
  *
  * Threads: any thread, at any time. */
 

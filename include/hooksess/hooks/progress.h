@@ -10,17 +10,15 @@
  *
  *     hs_hook hook = hs_progress(.tensors = HS_NAMES("loss"), .last_step = 10000);
  *
- * On a terminal it is one line that is rewritten in place, at most five times a second, cut to the width. In a file or a
- * pipe it is whole lines. The rate is that of the last steps (half-life 30 s). At a normal end, a last line has the total
- * time. A restore or a decreasing step restarts both. Nothing is saved in checkpoints.
+ * On a terminal it rewrites one line in place, at most five times a second, cut to the width. Elsewhere it writes whole
+ * lines. The rate is that of the last steps (half-life 30 s). At a normal end, a last line has the total time. A restore
+ * or a decreasing step restarts both. Nothing is saved in checkpoints.
  *
  * The hook writes to the descriptor directly, not through the log or stdio. A failing write never fails the training and
  * raises no SIGPIPE. Text that a full descriptor refuses is dropped. After another error, the hook writes nothing more.
  *
- * If the program writes or logs to the same terminal, call hs_progress_print() for each line, or hs_progress_clear()
- * before it, as the logger in examples/trainer/log.c does.
- *
- * In a group only rank 0 calls the hook.
+ * If the program or its log writes to the same terminal, call hs_progress_print() for each line, or hs_progress_clear()
+ * before it (examples/trainer/log.c). In a group only rank 0 calls the hook.
  *
  * Threads: any thread, at any time. */
 
@@ -28,8 +26,7 @@ HS_BEGIN_DECLS
 
 typedef struct hs_progress_options {
     size_t size;
-    /* Names of tensors or values whose first element is shown. Fetched only in runs after which a line is shown. NULL:
-     * none */
+    /* Tensors or values whose first element is shown. Fetched only in runs after which a line is shown. NULL: none */
     const char *const *tensors;
     int64_t last_step;         /* the step that ends the training, for percentage and time left. 0: unknown */
     int64_t every_n_steps;     /* not on a terminal: steps between lines. If this and the next two are 0: 10 seconds */

@@ -19,12 +19,9 @@
  *   s < w + h + d     between `from` and `to`, by `decay`
  *   later             to; without a decay: from
  *
- * A run that makes several steps uses the value of its first step.
- *
- * The program or another hook, such as hs_control or hs_finite_guard, may change the number. If it was halved, all later
- * values are halved. Checkpoints save the factor. A change to or from 0 has no factor: the schedule logs a warning and
- * overwrites it. The number before the session does not matter. hs_finite_guard only changes variables: with its
- * learning_rate, schedule a variable.
+ * The program or another hook may change the number: if it was halved, all later values are halved. Checkpoints save the
+ * factor. A change to or from 0 has no factor: the schedule logs a warning and overwrites it. The number before the
+ * session does not matter. hs_finite_guard.learning_rate only changes variables: schedule a variable.
  *
  * Threads: any thread, at any time. */
 

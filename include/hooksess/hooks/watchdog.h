@@ -9,17 +9,17 @@
  *
  *     hs_hook hook = hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "run/heartbeat.json");
  *
- * A thread reads the session's phase (hs_raw_session_phase) once a second; if floor_secs is below 20, 20 times in this
- * time. Signs of life are runs, raw runs, changes of the phase or of the called hook, and calls of hs_session_poll() and
+ * A thread reads the session's phase (hs_raw_session_phase) once a second, or 20 times in a floor_secs below 20. Signs of
+ * life are runs, raw runs, changes of the phase or of the called hook, and calls of hs_session_poll() and
  * hs_raw_session_stop_requested(), but not of hs_op_stop_requested(). A dequeue that waits is phase DATA.
  *
  * The limit of a phase is its floor, or `factor` times the longest time without a sign of life so far, whichever is
- * larger. Checkpoints save that time, which includes past stalls. Time in which the process was suspended does not count.
+ * larger. Checkpoints save that time, which includes past stalls but no time in which the process was suspended.
  *
  * Past the limit the log gets a warning, repeated each time the duration has doubled: phase, called hook, duration, limit
  * with its origin, and living threads of the coordinator. A line reports the end of the stall.
  *
- * In a group each rank watches itself. Give each rank its own heartbeat file.
+ * In a group each rank watches itself, and needs its own heartbeat file.
  *
  * Threads: any thread, at any time. */
 
@@ -28,8 +28,8 @@ HS_BEGIN_DECLS
 typedef enum hs_watchdog_action {
     HS_WATCHDOG_WARN = 0,
     /* Warns, then stops the session and its coordinator with HS_DEADLINE_EXCEEDED, the session's error. Code that waits
-     * for a queue or polls for a stop ends; other code continues. If the current run does not fail, the session then
-     * saves as usual. In the phases SAVE and END, and while the session is opened, it only warns. */
+     * for a queue or polls for a stop ends; other code continues. If the current run succeeds, the session then saves as
+     * usual. In the phases SAVE and END, and while the session is opened, it only warns. */
     HS_WATCHDOG_ABORT_RUN = 1
 } hs_watchdog_action;
 
@@ -41,9 +41,9 @@ typedef struct hs_watchdog_options {
     hs_watchdog_action action; /* 0: HS_WATCHDOG_WARN */
     int32_t reserved_action;
     /* Path of a file that another thread writes every heartbeat_secs. The last level of its directory is created. If it
-     * cannot be written, the log gets one warning. NULL: no file. It holds one line of JSON:
+     * cannot be written, the log gets one warning. NULL: no file. One line of JSON:
      *
-     *   time        seconds since 1970. An old time: the process has ended or cannot write
+     *   time        seconds since 1970
      *   pid         of the process
      *   phase       as hs_phase_name() returns; "closed" in the last heartbeat
      *   hook        the called hook, or ""
