@@ -26,10 +26,10 @@
  * Any other failure, and any failure at creation, ends the run with its error.
  *
  * `begin` creates and locks the directory. If another process saves there, it fails with HS_FAILED_PRECONDITION, before a
- * restore. If the backend has a graph, each creation of a session also writes graph.pbtxt and the graph's events.
+ * restore. If the backend has a graph, the directory also gets graph.pbtxt and the graph's events.
  *
- * With hs_session_options.signals: if a save takes half of signal_grace_secs, the hook logs it once. From 80 % on, it
- * logs a warning and saves more often, at most 5 % of the run time.
+ * With hs_session_options.signals: if a save takes half of signal_grace_secs, the log gets a line. From 80 % on, it gets
+ * a warning, and saves are more frequent, at most 5 % of the run time.
  *
  * Threads: any thread, at any time. */
 
@@ -57,10 +57,10 @@ typedef struct hs_saver_listener {
 /* .listeners = HS_LISTENERS({&ops, &state}) */
 #define HS_LISTENERS(...) HS__LIST(hs_saver_listener, __VA_ARGS__, {.ops = NULL})
 
-/* What happens if the file system or memory fails. The failed save is removed, the existing checkpoints stay, and the log gets a warning. At a stop
- * and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE retries without a limit. After a signal or
- * hs_session_interrupt, RETRY and PAUSE fail early enough to close the session within signal_grace_secs. A second signal
- * makes them fail. */
+/* What happens if the file system or memory fails. The failed save is removed, older checkpoints stay, and the log gets a
+ * warning. At a stop and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE retries without a limit. After a
+ * signal or hs_session_interrupt, RETRY and PAUSE fail early enough to close the session within signal_grace_secs. So
+ * does a second signal. */
 typedef enum hs_save_failure {
     HS_SAVE_FAILURE_SKIP = 0,  /* training continues; the next save follows the schedule */
     HS_SAVE_FAILURE_RETRY = 1, /* training continues; the save is retried after 1, 2, 4 ... 64 seconds */
@@ -72,7 +72,7 @@ typedef struct hs_checkpoint_saver_options {
     size_t size;
     const char *checkpoint_dir;         /* (required) */
     const char *checkpoint_basename;    /* of CHECKPOINT_DIR/BASENAME-STEP. NULL: "model.ckpt" */
-    int64_t every_n_steps;              /* steps between saves. One of this and the next two is required */
+    int64_t every_n_steps;              /* steps between saves. Set one of the three */
     double every_n_secs;                /* or: seconds between saves */
     const hs_trigger *trigger;          /* or: a trigger */
     hs_saver *saver;                    /* NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */

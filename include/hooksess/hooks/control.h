@@ -16,16 +16,17 @@
  *   stop             stops before the training is done (hs_outcome.interrupted)
  *   set NAME=VALUE   sets a knob to a number in JSON's form (0.001, 1e-3), true or false
  *
- * The hook renames the file to PATH.taken, reads it and removes it. Write it under another name in the same directory and rename it:
+ * The hook renames the file to PATH.taken, reads it and removes it. Write it under another name in the same directory and
+ * rename it:
  *
  *   echo 'set rate=0.001' > run/order && chmod go-w run/order && mv run/order run/control
  *
- * It reads after the first training run, and then after a run, once a second. It uses the operating system's files even
+ * It reads after the first training run, and then once a second, after a run. It uses the operating system's files even
  * if hs_env.files is set.
  *
  * The file must belong to the user of the process, and the mode must not let others write (022). Symbolic links, other
- * kinds of files, and files over 64 KiB are refused with a line in the log. The hook does not protect against users who
- * can write to the directory.
+ * kinds of files, and files over 64 KiB are refused with a line in the log. Users who can write to the directory can give
+ * orders.
  *
  * A set value holds from the next run on. It is logged, and with summary_dir written as the scalar "control/NAME".
  * Checkpoints save set values, and a restore sets them again. A restore of an earlier checkpoint undoes a value; a knob

@@ -42,7 +42,7 @@ typedef struct hs_evaluation_options {
     const char *eval_op;
     hs_evaluate_fn evaluate; /* instead of metrics, ops and summary_dir */
     void *user;
-    /* Steps between evaluations. One of this and the next two is required, unless at_end is set */
+    /* Steps between evaluations. Set one of the three, or at_end */
     int64_t every_n_steps;
     double every_n_secs;       /* or: seconds between evaluations */
     const hs_trigger *trigger; /* or: a trigger. Its `last` works as at_end */

@@ -6,8 +6,7 @@
 #include <hooksess/scaffold.h>
 #include <hooksess/trigger.h>
 
-/* Watches tensors for NaN and infinities, and losses for spikes. On a bad value it fails, stops, rolls back, skips the
- * update or warns. Beyond TensorFlow. hs_nan_tensor checks one tensor only.
+/* Watches tensors for NaN and infinities, and losses for spikes. Beyond TensorFlow. hs_nan_tensor checks one tensor only.
  *
  *     hs_hook hook = hs_finite_guard(.losses = HS_NAMES("loss", "gradient_norm"), .policy = HS_GUARD_SKIP_STEP,
  *                                    .update_op = "update");
@@ -23,7 +22,7 @@
  * and see the global step from before update_op.
  *
  * A spike is a loss more than `spike_zscore` standard deviations above the mean of its last `spike_window` accepted
- * values. Finite values are accepted, except spikes. No loss is a spike until the window is full, or if all its values
+ * values. NaN, infinities and spikes are not accepted. No loss is a spike until the window is full, or if all its values
  * are equal. At most two values in a row are spikes. Checkpoints save the values.
  *
  * In a group, a failure, a stop, a rollback and a skipped update happen on all ranks. All restore what rank 0 restores.
@@ -102,7 +101,7 @@ typedef struct hs_finite_guard_options {
     int64_t skip_batches;
 
     /* (required with HS_GUARD_SKIP_STEP) Op that applies the gradients. It runs separately, without hooks, with the
-     * caller's feeds. Its inputs are executed a second time */
+     * caller's feeds. The ops that it depends on are executed twice in a step */
     const char *update_op;
     /* With HS_GUARD_SKIP_STEP: most skips in a row. Checkpoints save the number. 0: 10; HS_NEVER: no limit */
     int64_t max_skips;

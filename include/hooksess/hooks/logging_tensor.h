@@ -26,7 +26,7 @@ typedef struct hs_logging_tensor_options {
     size_t size;
     const char *const *tensors; /* (required) names of tensors or values */
     const char *const *labels;  /* names in the line, one per tensor. NULL: the tensors' names */
-    /* Runs between lines. One of this and the next two is required, unless at_end is set */
+    /* Runs between lines. Set one of the three, or at_end */
     int64_t every_n_steps;
     double every_n_secs; /* or: seconds between lines */
     /* or: a trigger. Its `last`: a line at the end, from an extra run, unless the last run had one */

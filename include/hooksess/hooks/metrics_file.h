@@ -42,15 +42,15 @@ HS_BEGIN_DECLS
 typedef struct hs_metrics_file_options {
     size_t size;
     const char *path;           /* (required) ends with .csv, .jsonl or .json */
-    const char *const *tensors; /* names of tensors or values of one number each. NULL: none */
+    const char *const *tensors; /* tensors or values of one number each. NULL: none */
     const char *const *labels;  /* their names in the file, one for each. NULL: the tensors' names */
     const char *const *metrics; /* metrics of the session. Set at least one of tensors and metrics */
-    int64_t every_n_steps;      /* steps between rows. If this and the next two are 0: 100 */
+    int64_t every_n_steps;      /* steps between rows. Without a schedule: 100 */
     double every_n_secs;        /* or: seconds between rows */
     /* or: a trigger. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
     bool no_wall_time; /* no column wall_time */
-    /* In a group: each rank writes, rank 2 for example to PATH.rank-00002. After a restore, the files of ranks above 0
+    /* Each rank of a group writes, rank 2 to PATH.rank-00002. After a restore, the files of ranks above 0
      * keep the rows up to the restored step. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[6];

@@ -29,7 +29,7 @@ typedef struct hs_nan_tensor_options {
     /* (required) tensor, value or variable of type float, double, half, bfloat16 or complex. Another type fails the first
      * checked run */
     const char *tensor;
-    /* Runs between checks; the first run is checked. If this and the next two are 0: 1 */
+    /* Runs between checks; the first run is checked. Without a schedule: 1 */
     int64_t every_n_steps;
     double every_n_secs; /* or: seconds between checks */
     /* or: a trigger. Its steps are runs. Its `last` is HS_INVALID_ARGUMENT */

@@ -26,11 +26,11 @@ HS_BEGIN_DECLS
 typedef struct hs_profiler_options {
     size_t size;
     const char *trace_dir;     /* NULL: the current directory */
-    int64_t every_n_steps;     /* steps between traces. One of this and the next two is required */
+    int64_t every_n_steps;     /* steps between traces. Set one of the three */
     double every_n_secs;       /* or: seconds between traces */
     const hs_trigger *trigger; /* or: a trigger. Its `last` is HS_INVALID_ARGUMENT */
     bool show_memory;          /* adds the memory that each op returned or requested, if the backend reports it */
-    /* In a group: each rank writes, rank 2 for example to TRACE_DIR.rank-00002. False: only rank 0 calls the hook */
+    /* Each rank of a group writes, rank 2 to TRACE_DIR.rank-00002. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[6];
 } hs_profiler_options;

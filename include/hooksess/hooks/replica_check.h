@@ -28,7 +28,7 @@ typedef enum hs_on_divergence {
 
 typedef struct hs_replica_check_options {
     size_t size;
-    int64_t every_n_steps;          /* steps between checks. If this and the next two are 0: 1000 */
+    int64_t every_n_steps;          /* steps between checks. Without a schedule: 1000 */
     double every_n_secs;            /* or: seconds between checks */
     const hs_trigger *trigger;      /* or: a trigger. Its `last` is HS_INVALID_ARGUMENT */
     hs_on_divergence on_divergence; /* 0: HS_DIVERGENCE_FAIL */

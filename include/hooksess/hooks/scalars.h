@@ -21,18 +21,18 @@ HS_BEGIN_DECLS
 
 typedef struct hs_scalars_options {
     size_t size;
-    const char *const *tensors; /* names of tensors or values of one number each. NULL: none */
+    const char *const *tensors; /* tensors or values of one number each. NULL: none */
     const char *const *labels;  /* tags in TensorBoard, one for each tensor. NULL: the tensors' names */
     /* Metrics (hs_raw_session_set_metric), in the next row after they were set. Set at least one of tensors and metrics */
     const char *const *metrics;
-    int64_t every_n_steps; /* steps between rows. If this and the next two are 0: 100 */
+    int64_t every_n_steps; /* steps between rows. Without a schedule: 100 */
     double every_n_secs;   /* or: seconds between rows */
     /* or: a trigger. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
     const char *summary_dir;           /* directory of the event file. NULL: the session's (hs_raw_session_summary_dir) */
     hs_summary_writer *summary_writer; /* or: a writer */
     hs_scalar_sink sink;               /* or: a sink. The hook destroys it, also if it is invalid */
-    /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 calls the hook */
+    /* Each rank of a group writes, rank 2 to SUMMARY_DIR.rank-00002. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[7];
 } hs_scalars_options;

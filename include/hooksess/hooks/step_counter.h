@@ -29,7 +29,7 @@ HS_BEGIN_DECLS
 
 typedef struct hs_step_counter_options {
     size_t size;
-    int64_t every_n_steps;             /* steps between rates. If this and the next two are 0: 100 */
+    int64_t every_n_steps;             /* steps between rates. Without a schedule: 100 */
     double every_n_secs;               /* or: seconds between rates */
     const hs_trigger *trigger;         /* or: a trigger */
     const char *summary_dir;           /* directory of the event file. NULL: none */

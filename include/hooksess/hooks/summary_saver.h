@@ -31,7 +31,7 @@ typedef struct hs_summary_saver_options {
     /* Names of summary ops; each writes one event per saved step. Set either summary_ops or scaffold */
     const char *const *summary_ops;
     hs_scaffold *scaffold;             /* the scaffold's summary op; without one only START is written */
-    int64_t every_n_steps;             /* steps between summaries. One of this and the next two is required */
+    int64_t every_n_steps;             /* steps between summaries. Set one of the three */
     double every_n_secs;               /* or: seconds between summaries */
     const hs_trigger *trigger;         /* or: a trigger */
     const char *summary_dir;           /* directory of the event file. Set either this or summary_writer */
