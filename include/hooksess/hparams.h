@@ -15,8 +15,8 @@
  *                                   HS_HPARAM("optimizer", STRING, .string = "adam"))), &err);
  *     hs_summary_writer_summary(writer, hs_summary_serialized(summary), 0, &err);
  *
- * Write the Summary at step 0, so that a run that resumes at a later step does not discard it. The errors are those of
- * summary_values.h. All text is UTF-8; NULL: none. TensorBoard: hparams_config, hparams.
+ * Write the Summary at step 0: a resumed run then keeps it. Errors: as in summary_values.h. All text is UTF-8; NULL:
+ * none. TensorBoard: hparams_config, hparams.
  *
  * Threads: one thread at a time per object. */
 

@@ -4,8 +4,7 @@
 
 #include <hooksess/hook.h>
 
-/* A scalar sink sends the numbers of hs_scalars (hooks/scalars.h) to a file, a socket or a screen: callbacks that get
- * each row. Beyond TensorFlow.
+/* Callbacks that get each row of hs_scalars (hooks/scalars.h). Beyond TensorFlow.
  *
  *     static hs_code write_row(void *self, const hs_scalar_row *row, hs_error *err)
  *     {

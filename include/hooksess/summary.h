@@ -16,7 +16,7 @@
 
 HS_BEGIN_DECLS
 
-/* Values with tags, serialized. TensorFlow: the message Summary. */
+/* Serialized values. TensorFlow: the message Summary. */
 typedef struct hs_summary hs_summary;
 
 /* Creates an empty Summary. NULL if out of memory. */
@@ -31,9 +31,9 @@ HS_API hs_string hs_summary_serialized(const hs_summary *summary);
 
 /* Writes an event file. An added event is copied to a queue, which a thread writes to the file. TensorFlow: FileWriter.
  *
- * An I/O error does not end a training, unless on_error is HS_WRITER_FAILS. The log has one warning. Events stay in the
- * queue; if it is full, they are dropped and counted. The writer retries with a new file, after 1, 2, 4 ... 64 seconds
- * and at each flush with `sync`. The session's outcome counts the failures (hs_raw_session_report_failure). */
+ * Unless on_error is HS_WRITER_FAILS, an I/O error does not end a training: the log has one warning, the session's
+ * outcome counts the failures, and events stay in the queue. If it is full, they are dropped and counted. The writer
+ * retries with a new file, after 1, 2, 4 ... 64 seconds and at each flush with `sync`. */
 typedef struct hs_summary_writer hs_summary_writer;
 
 /* What adding an event does if the queue is full. */
@@ -63,8 +63,7 @@ typedef struct hs_summary_writer_options {
 /* Creates the file DIRECTORY/events.out.tfevents.SECONDS.HOST.PID.COUNT. Its version record is on disk when this returns.
  * `options` may be NULL.
  *
- * Open one writer per directory: TensorBoard reads files in the order of their names, and does not return to an earlier
- * one. To add events to a session's directory, use hs_summary_writer_shared, or a directory below it. */
+ * TensorBoard needs one writer per directory. For a session's directory, use hs_summary_writer_shared. */
 HS_API hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *options,
                                                  hs_error *err);
 /* Returns the process's writer of a directory, shared with sessions and hooks. The first call opens it, with its options.
@@ -125,7 +124,7 @@ typedef enum hs_session_log_status {
     HS_SESSION_LOG_STOP = 2,
     HS_SESSION_LOG_CHECKPOINT = 3
 } hs_session_log_status;
-/* A session log. TensorBoard discards earlier points at or after the `step` of START: pass the first step of the new run.
+/* A session log. TensorBoard discards earlier points from the `step` of START on: pass the first step of the new run.
  * START is never dropped. `checkpoint_path` and `message` may be NULL; bytes that are not UTF-8 become "?". */
 HS_API hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_log_status status,
                                              const char *checkpoint_path, const char *message, int64_t step, hs_error *err);

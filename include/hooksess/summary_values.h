@@ -4,8 +4,7 @@
 
 #include <hooksess/summary.h>
 
-/* Values of a Summary other than scalars: histograms, images, sound, text, tensors, precision-recall curves and the
- * layout of custom charts.
+/* Values of a Summary other than scalars.
  *
  *     hs_tensor weights = hs_tensor_of(HS_FLOAT, HS_SHAPE(128, 10), data);
  *     hs_summary_histogram(summary, "weights", &weights, &err);
@@ -146,7 +145,7 @@ HS_API hs_code hs_summary_pr_curve(hs_summary *summary, const char *tag, const h
 
 /* Custom charts. */
 
-/* A line with a band around it: the tags of three scalars, all required. Frozen. */
+/* A line with a band: the tags of three scalars, all required. Frozen. */
 typedef struct hs_chart_margin {
     const char *value, *lower, *upper;
 } hs_chart_margin;

@@ -6,13 +6,13 @@
 #include <hooksess/scaffold.h>
 #include <hooksess/trigger.h>
 
-/* Saves checkpoints: when the session is created, every N steps or seconds, on hs_session_request_save(), at a stop, and
- * at the end. TensorFlow: CheckpointSaverHook.
+/* Saves checkpoints. TensorFlow: CheckpointSaverHook.
  *
  *     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = "run", .every_n_secs = 600, .metric = "eval/accuracy",
  *                                        .background = true);
  *
- * It saves at the boundary. No step is saved twice, and a checkpoint that was just restored is not saved again.
+ * It saves at the boundary, as in this table. No step is saved twice, and a checkpoint that was just restored is not
+ * saved again.
  *
  *   save              with a trigger                          if a background save is in progress
  *   at creation       only with `first`, or a listed step     in the foreground
@@ -23,7 +23,7 @@
  *                     stop, or a hook's end restored a state
  *
  * If the file system fails (hs_error.os_error is set) or memory is exhausted (HS_RESOURCE_EXHAUSTED), on_failure decides.
- * Any other failure, and any failure at creation, ends the run with its error.
+ * Any other failure, and any at creation, ends the run.
  *
  * `begin` creates and locks the directory. If another process saves there, it fails with HS_FAILED_PRECONDITION, before a
  * restore. If the backend has a graph, the directory also gets graph.pbtxt and the graph's events.
@@ -59,10 +59,10 @@ typedef struct hs_saver_listener {
 
 /* What happens if the file system or memory fails. The failed save is removed, older checkpoints stay, and the log gets a
  * warning. At a stop and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE retries without a limit. After a
- * signal or hs_session_interrupt, RETRY and PAUSE fail early enough to close the session within signal_grace_secs. So
- * does a second signal. */
+ * signal or hs_session_interrupt, RETRY and PAUSE fail early enough to close the session within signal_grace_secs, and at
+ * a second signal. */
 typedef enum hs_save_failure {
-    HS_SAVE_FAILURE_SKIP = 0,  /* training continues; the next save follows the schedule */
+    HS_SAVE_FAILURE_SKIP = 0,  /* training continues until the next save of the schedule */
     HS_SAVE_FAILURE_RETRY = 1, /* training continues; the save is retried after 1, 2, 4 ... 64 seconds */
     HS_SAVE_FAILURE_PAUSE = 2, /* training waits; retried every second until success or a stop request */
     HS_SAVE_FAILURE_FAIL = 3   /* the run fails */
@@ -79,18 +79,18 @@ typedef struct hs_checkpoint_saver_options {
     hs_scaffold *scaffold;              /* borrowed; invalid with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
     /* Metric for hs_saver_options.keep_best: a metric of the session (hs_raw_session_set_metric) or a tensor. A
-     * checkpoint whose step has no value (not set, hs_raw_session_is_computed) is not among the best. An extra run
-     * fetches a tensor at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL: keep_best
-     * is unused */
+     * checkpoint without a value at its step (hs_raw_session_is_computed) is not among the best. An extra run fetches a
+     * tensor at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL: keep_best is unused
+     */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
-    int64_t copy_limit;  /* with background: largest state to copy, in bytes; larger: foreground. 0, HS_NEVER: no limit */
+    int64_t copy_limit; /* with background: bytes of the largest state to copy. Larger: foreground. 0, HS_NEVER: no limit */
     int64_t max_to_keep; /* newest checkpoints to keep. 0: as the saver's options say; HS_NEVER: all */
     /* A thread writes a copy of the state (hs_save_options). after_save and failures follow in a later step. Saves at
      * creation, at a stop, at the end and after a failure are in the foreground */
     bool background;
-    bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
+    bool overlap;      /* with background: copies during the next runs. Only if ops alone change variables */
     bool no_graph_def; /* no graph.pbtxt and no .meta files; the event file still has the graph */
     unsigned char reserved[5];
     /* The session's group (hs_session_options.group), required in a group. All ranks list the hook; rank 0 writes. NULL:

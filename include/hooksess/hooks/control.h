@@ -24,14 +24,12 @@
  * It reads after the first training run, and then once a second, after a run. It uses the operating system's files even
  * if hs_env.files is set.
  *
- * The file must belong to the user of the process, and the mode must not let others write (022). Symbolic links, other
- * kinds of files, and files over 64 KiB are refused with a line in the log. Users who can write to the directory can give
- * orders.
+ * The file must be a regular file of the user of the process, of at most 64 KiB, that others cannot write (022). Other
+ * files are refused with a line in the log. Users who can write to the directory can give orders.
  *
- * A set value holds from the next run on. It is logged, and with summary_dir written as the scalar "control/NAME".
- * Checkpoints save set values, and a restore sets them again. A restore of an earlier checkpoint undoes a value; a knob
- * without `value` keeps it. Saved values without a knob, or outside its limits, are ignored. The log reports both. List
- * the hook in front of savers.
+ * A set value holds from the next run on, and is logged. Checkpoints save set values, and a restore sets them again. A
+ * restore of an earlier checkpoint undoes a value; a knob without `value` keeps it. Saved values without a knob, or
+ * outside its limits, are ignored. The log reports both. List the hook in front of savers.
  *
  * In a group only rank 0 reads orders. They take effect on all ranks, in the boundary. If a knob's `set` refuses a value
  * on rank 0, no rank changes; if only on another rank, the run fails.
@@ -53,7 +51,7 @@ typedef union hs_knob_value {
     bool truth;      /* HS_KNOB_BOOL */
 } hs_knob_value;
 
-/* A number of the program that orders may change. Frozen. */
+/* A number that orders may change. Frozen. */
 typedef struct hs_knob {
     const char *name; /* (required) unique; at most 64 letters, digits and "_-./". Copied */
     hs_knob_kind kind;
@@ -75,7 +73,7 @@ typedef struct hs_control_options {
     size_t size;
     const char *path;        /* (required) the file */
     const hs_knob *knobs;    /* HS_KNOBS(...). NULL: none */
-    const char *summary_dir; /* event file for changes. NULL: none */
+    const char *summary_dir; /* event file for the changes, as scalars "control/NAME". NULL: none */
 } hs_control_options;
 
 HS_API hs_hook hs_control_hook(const hs_control_options *options);

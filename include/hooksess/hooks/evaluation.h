@@ -6,16 +6,15 @@
 #include <hooksess/trigger.h>
 
 /* Evaluates the model during training: runs an op over the batches of a data set and reads metrics. The metrics go to the
- * log, to the session (hs_raw_session_metric) as "NAME/METRIC", and to an event file. For several data sets, use several
- * hooks with different names. TensorFlow: InMemoryEvaluatorHook.
+ * log, to the session (hs_raw_session_metric) as "NAME/METRIC", and to an event file. TensorFlow: InMemoryEvaluatorHook.
  *
  *     hs_hook hook = hs_evaluation(.metrics = HS_NAMES("accuracy", "loss"), .reset_ops = HS_NAMES("clear"),
  *                                  .eval_op = "eval_batch", .every_n_steps = 500, .n_batches = 40);
  *
  * logs "step 500: eval: accuracy = 0.91, loss = 0.3 (40 batches, 1.20 s)".
  *
- * It evaluates at the boundary. The first interval begins when the session is created. Its runs call no hooks. List hooks
- * that read the metrics, such as early_stopping, and savers behind it.
+ * It evaluates at the boundary. The first interval begins at the creation of the session. Its runs call no hooks. List
+ * hooks that read the metrics, such as early_stopping, and savers behind it.
  *
  * If a stop is requested from outside, by a signal for example, the evaluation is abandoned and reports nothing. A stop
  * by a hook of the same run does not abandon it.
@@ -33,8 +32,8 @@ typedef hs_code (*hs_evaluate_fn)(void *user, hs_raw_session *session, int64_t s
 
 typedef struct hs_evaluation_options {
     size_t size;
-    const char *name; /* the NAME in "NAME/METRIC". NULL: "eval" */
-    /* Names of tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
+    const char *name; /* NAME, unique among several evaluations. NULL: "eval" */
+    /* Tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
     const char *const *metrics;
     const char *const *reset_ops; /* ops that run before the first batch, to clear the metrics. NULL: none */
     /* Op that evaluates one batch. NULL: none. Not a collective op, unless all ranks of the group have the same number of
@@ -51,7 +50,7 @@ typedef struct hs_evaluation_options {
     /* With eval_op: number of its runs. 0, HS_NEVER: until HS_OUT_OF_RANGE, which does not end the training. Without any
      * batch, the log gets a warning and nothing is reported */
     int64_t n_batches;
-    const char *summary_dir; /* for scalars NAME/METRIC at the global step. NULL: none */
+    const char *summary_dir; /* for scalars NAME/METRIC. NULL: none */
     /* A hook of hs_moving_average in the same session, copied: its averages are evaluated. NULL: the variables are */
     const hs_hook *moving_average;
 } hs_evaluation_options;

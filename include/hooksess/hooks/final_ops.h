@@ -9,8 +9,7 @@
  *
  *     hs_hook hook = hs_final_ops(.names = HS_NAMES("accuracy"), .done = report);
  *
- * A failure makes the outcome a failure. The ops should not read the input: at its end the run fails with
- * HS_OUT_OF_RANGE.
+ * The ops must not read the input, which may have ended: any failure makes the outcome a failure.
  *
  * Threads: any thread, at any time. */
 

@@ -15,8 +15,7 @@
  * List activations in forward order and gradients in backward order: the message describes the first bad tensor. The log
  * names the others.
  *
- * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved. With an interval, the state of
- * unchecked runs may be saved.
+ * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved, but that of unchecked runs.
  *
  * List the guard before hooks that use the results of a step. Hooks in front of it act on the bad state at the boundary,
  * and see the global step from before update_op.
@@ -38,20 +37,19 @@ typedef enum hs_guard_policy {
     HS_GUARD_FAIL = 0,
     /* Logs a warning and stops without a save. The session ends normally (HS_REASON_STOPPED, exit code 0) */
     HS_GUARD_STOP = 1,
-    /* Restores the newest readable state at the boundary, and training continues. The bad run returns HS_OK. It tries:
+    /* At the boundary, restores the newest readable of these states, and continues. The bad run returns HS_OK.
      *
      *   1. the checkpoints that the saver keeps, newest first
      *   2. the checkpoint that the session was restored from
      *   3. without these: a copy in memory of the state before the first run, up to 1 GiB. The first checkpoint releases it
      *
      * A program that reads its own data must rewind it: hs_raw_session_restores() changes. It must also refill queues
-     * whose producers have ended. If a stop was requested, the session saves the restored state and ends. Each rollback
-     * logs a warning and sets the metric "finite_guard/rollbacks". After max_rollbacks, the run fails as with
-     * HS_GUARD_FAIL */
+     * whose producers have ended. A requested stop saves the restored state. Each rollback logs a warning and sets the
+     * metric "finite_guard/rollbacks". After max_rollbacks, the run fails as with HS_GUARD_FAIL */
     HS_GUARD_ROLLBACK = 2,
-    /* The training run only computes gradients; the guard runs update_op after each finite run. After a bad run it logs a
-     * warning and skips update_op. The metric "finite_guard/skipped_in_a_row" counts skips. A bad run after max_skips
-     * skips in a row, or with a bad parameter, fails as with HS_GUARD_FAIL */
+    /* The training run only computes gradients. The guard runs update_op after each finite run; after a bad one it logs a
+     * warning. The metric "finite_guard/skipped_in_a_row" counts skips. A bad run after max_skips skips in a row, or with
+     * a bad parameter, fails as with HS_GUARD_FAIL */
     HS_GUARD_SKIP_STEP = 3,
     HS_GUARD_WARN = 4 /* logs a warning; training continues */
 } hs_guard_policy;
@@ -74,8 +72,8 @@ typedef struct hs_finite_guard_options {
     int64_t every_n_steps;
     const hs_trigger *trigger; /* or: a trigger. Its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
 
-    /* Directory for dumps of the first 3 bad runs of a session, as safetensors; its last level is created. A later dump
-     * of the same step is named STEP.1, STEP.2 ... If a dump fails, the log gets a warning. NULL: no dumps
+    /* Directory for dumps of the first 3 bad runs of a session, as safetensors; its last level is created. Later dumps of
+     * the same step are STEP.1, STEP.2 ... A failed dump logs a warning. NULL: no dumps
      *
      *   finite_guard-STEP.safetensors            fetched tensors: "inputs/NAME", "gradients/NAME", "dump_also/NAME" ...
      *   finite_guard-STEP.variables.safetensors  variables after the run, with update_op before the update */
@@ -86,7 +84,7 @@ typedef struct hs_finite_guard_options {
      * HS_SAVERS */
     hs_saver *saver;
     /* With HS_GUARD_ROLLBACK: most rollbacks of the whole training, counted in checkpoints. 0: 3; HS_NEVER: no limit. A
-     * rollback does not reset the number; a crash loses those since the last save */
+     * crash loses those since the last save */
     int64_t max_rollbacks;
     /* With HS_GUARD_ROLLBACK: a scalar variable of type float or double in the checkpoints. Each rollback multiplies it
      * by learning_rate_factor; two rollbacks to one checkpoint multiply it twice. NULL: none */
@@ -100,8 +98,8 @@ typedef struct hs_finite_guard_options {
      * the bad batch (steps rolled back + batches skipped before) */
     int64_t skip_batches;
 
-    /* (required with HS_GUARD_SKIP_STEP) Op that applies the gradients. It runs separately, without hooks, with the
-     * caller's feeds. The ops that it depends on are executed twice in a step */
+    /* (required with HS_GUARD_SKIP_STEP) Op that applies the gradients. It runs without hooks, with the caller's feeds.
+     * The ops that it depends on are executed twice in a step */
     const char *update_op;
     /* With HS_GUARD_SKIP_STEP: most skips in a row. Checkpoints save the number. 0: 10; HS_NEVER: no limit */
     int64_t max_skips;

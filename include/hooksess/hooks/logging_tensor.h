@@ -32,7 +32,7 @@ typedef struct hs_logging_tensor_options {
     /* or: a trigger. Its `last`: a line at the end, from an extra run, unless the last run had one */
     const hs_trigger *trigger;
     bool at_end; /* always a line at the end, from an extra run */
-    /* In a group: each rank writes lines, such as "step 3, rank 2: loss = 200.333333". False: only rank 0 calls the hook */
+    /* Each rank of a group writes lines, "step 3, rank 2: loss = 200.333333". False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[6];
     hs_logging_format_fn formatter; /* NULL: the line above */

@@ -5,8 +5,8 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Writes scalars to a file, as comma-separated values (NAME.csv) or as JSON lines (NAME.jsonl, NAME.json): one row in the
- * first run, and then every N steps or seconds. Beyond TensorFlow (Keras has a CSVLogger).
+/* Writes scalars to a file, as CSV or JSON lines: one row in the first run, and then every N steps or seconds. Beyond
+ * TensorFlow (Keras has a CSVLogger).
  *
  *     hs_hook hook = hs_metrics_file(.path = "run/metrics.csv", .tensors = HS_NAMES("loss"),
  *                                    .metrics = HS_NAMES("accuracy"), .every_n_steps = 10);
@@ -15,8 +15,8 @@
  *   1,1700000000.125,0.5,                     {"step":11,"wall_time":1700000007.250,"loss":0.25,"accuracy":0.91}
  *   11,1700000007.250,0.25,0.91
  *
- * wall_time is in seconds since 1970, UTC. Numbers read back as the same value. NaN and infinities are nan, inf and -inf
- * in CSV, and the strings "NaN", "Infinity" and "-Infinity" in JSON. CSV quotes names by RFC 4180. Names are UTF-8. A
+ * Names are UTF-8. wall_time is in seconds since 1970, UTC. Numbers read back as the same value. NaN and infinities are
+ * nan, inf and -inf in CSV, and the strings "NaN", "Infinity" and "-Infinity" in JSON. CSV quotes names by RFC 4180. A
  * metric of the session (hs_raw_session_set_metric) is in the first row after it was set; otherwise its place is empty or
  * null.
  *
@@ -29,11 +29,11 @@
  *
  * Rows are synced before a checkpoint is saved. With every_n_steps and no_wall_time, a killed and resumed run writes the
  * same bytes as an uninterrupted run. If rows are missing, the log gets a warning. A new or cut file is written as
- * PATH.tmp and renamed. A link is replaced by a copy of the file, with a warning.
+ * PATH.tmp and renamed; it replaces a link, with a warning.
  *
  * If the file cannot be opened, opening the session fails; with other columns than the hook's: HS_FAILED_PRECONDITION,
- * for a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: the log gets a warning, the outcome counts
- * them, and the next row first completes the failed one. Rows in between are lost.
+ * for a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: they are logged and counted in the outcome,
+ * and rows until the recovery are lost.
  *
  * Threads: any thread, at any time. */
 

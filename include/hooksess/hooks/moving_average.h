@@ -4,8 +4,8 @@
 
 #include <hooksess/hook.h>
 
-/* Keeps exponential moving averages of variables of an embedded graph, and swaps them with the variables for evaluations.
- * TensorFlow: tf.train.ExponentialMovingAverage, with the same arithmetic.
+/* Keeps exponential moving averages of an embedded graph's variables, and swaps them for evaluations. TensorFlow:
+ * tf.train.ExponentialMovingAverage, with the same arithmetic.
  *
  *     hs_hook averages = hs_moving_average(.variables = HS_NAMES("weights", "bias"), .decay = 0.999);
  *     hs_hook evaluation = hs_evaluation(.metrics = HS_NAMES("accuracy"), .eval_op = "eval_batch", .every_n_steps = 500,
@@ -32,7 +32,7 @@
  *   from hs_moving_average_swap(hook, true, err) to hs_moving_average_swap(hook, false, err)
  *
  * Swapping back restores each bit. A save in between fails with HS_FAILED_PRECONDITION. The hook swaps back before the
- * last save and before hs_session_close() returns, and, if a run of kind HS_RUN_EVAL fails, in the next run.
+ * last save, before hs_session_close() returns, and in the next run if an HS_RUN_EVAL fails.
  *
  * Threads: the session's thread only. */
 
@@ -43,8 +43,7 @@ typedef struct hs_moving_average_options {
     const char *const *variables; /* (required) names, each once, of type float or double */
     double decay;                 /* (required) above 0, below 1 */
     const char *name;             /* the averages are named VARIABLE/NAME. NULL: "ExponentialMovingAverage" */
-    /* Uses min(decay, (1 + step) / (10 + step)): early averages follow the variables closely. `step` is the global step
-     * after the run. TensorFlow: num_updates */
+    /* Uses min(decay, (1 + step) / (10 + step)), with the global step after the run. TensorFlow: num_updates */
     bool ramp;
     unsigned char reserved[7];
 } hs_moving_average_options;
@@ -55,7 +54,7 @@ HS_API hs_hook hs_moving_average_hook(const hs_moving_average_options *options);
 #define hs_moving_average(...) hs_moving_average_hook(HS_OPTIONS(hs_moving_average_options, __VA_ARGS__))
 
 /* Swaps averages and variables, or swaps back. A second call with the same `in` changes nothing. Call it between runs, or
- * in a hook's boundary. A run of kind HS_RUN_TRAIN in between fails with HS_FAILED_PRECONDITION.
+ * in a hook's boundary. Runs of kind HS_RUN_TRAIN in between fail with HS_FAILED_PRECONDITION.
  *
  * hook  made by hs_moving_average_hook(), in an open session in    true: the variables hold the averages; false: their
  * own values

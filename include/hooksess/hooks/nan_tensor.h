@@ -10,8 +10,7 @@
  *
  *     hs_hook hook = hs_nan_tensor(.tensor = "loss", .on_nan = HS_NAN_STOP);
  *
- * A check fetches the tensor; from device memory that means a copy and a wait. With an interval, up to N runs train on
- * NaN before the hook stops them. Nothing is saved in checkpoints: a resumed run begins with a check.
+ * With an interval, up to N runs train on NaN before the hook stops them. A resumed run begins with a check.
  *
  * Threads: any thread, at any time. */
 
@@ -19,8 +18,8 @@ HS_BEGIN_DECLS
 
 typedef enum hs_on_nan {
     HS_NAN_FAIL = 0, /* the run fails with HS_FAILED_PRECONDITION. Hooks get no `end`, and nothing is saved */
-    /* Logs a warning and stops without a save. The session ends normally, with exit code 0. The model in memory may
-     * contain NaN: before you use it, check that hs_outcome.hook is not "nan_tensor" */
+    /* Logs a warning and stops without a save. The session ends normally, with exit code 0 and "nan_tensor" in
+     * hs_outcome.hook. The model in memory may contain NaN */
     HS_NAN_STOP = 1
 } hs_on_nan;
 

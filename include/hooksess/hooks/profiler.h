@@ -14,10 +14,9 @@
  * The first run starts the interval and is traced only if a trigger requests it. A schedule in seconds starts again after
  * a resume.
  *
- * The trace has a process "hooks" with a thread for each hook, without boundaries after the profiler's, and a process for
- * each device of the backend. Work of other threads, such as producers of queues, is not included. Times are microseconds
- * since 1970. Events beyond 64 MiB are dropped; "metadata" has "dropped_events". A file appears complete or not at all.
- * If it cannot be written, the log gets a warning, and training continues.
+ * The trace has hooks, without boundaries after the profiler's, and devices of the backend; not the work of other
+ * threads. Times are microseconds since 1970. Events beyond 64 MiB are dropped; "metadata" has "dropped_events". If a
+ * file cannot be written, the log gets a warning, and training continues.
  *
  * Threads: any thread, at any time. */
 

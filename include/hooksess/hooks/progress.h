@@ -15,7 +15,7 @@
  * or a decreasing step restarts both. Nothing is saved in checkpoints.
  *
  * The hook writes to the descriptor directly, not through the log or stdio. A failing write never fails the training and
- * raises no SIGPIPE. Text that a full descriptor refuses is dropped. After another error, the hook writes nothing more.
+ * raises no SIGPIPE: text for a full descriptor is dropped, and after another error the hook writes nothing more.
  *
  * If the program or its log writes to the same terminal, call hs_progress_print() for each line, or hs_progress_clear()
  * before it (examples/trainer/log.c). In a group only rank 0 calls the hook.
@@ -28,7 +28,7 @@ typedef struct hs_progress_options {
     size_t size;
     /* Tensors or values whose first element is shown. Fetched only in runs after which a line is shown. NULL: none */
     const char *const *tensors;
-    int64_t last_step;         /* the step that ends the training, for percentage and time left. 0: unknown */
+    int64_t last_step;         /* end of the training, for percentage and time left. 0: unknown */
     int64_t every_n_steps;     /* not on a terminal: steps between lines. Without a schedule: 10 seconds */
     double every_n_secs;       /* not on a terminal: or seconds between lines */
     const hs_trigger *trigger; /* not on a terminal: or a trigger */

@@ -10,10 +10,8 @@
  *
  *     hs_hook hook = hs_scalars(.tensors = HS_NAMES("loss", "accuracy"), .every_n_steps = 50);
  *
- * In a training session one field is enough: HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss")).
- *
- * The first run gives a row, and then every N steps (N = 50: 1, 51, 101). Only these runs fetch the tensors. For
- * histograms, images and other summaries see graph_summary.h.
+ * The first run gives a row, and then every N steps (N = 50: 1, 51, 101). Only these runs fetch the tensors. A training
+ * session has the option `scalars`. Other summaries: graph_summary.h.
  *
  * Threads: any thread, at any time. */
 

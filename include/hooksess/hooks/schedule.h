@@ -20,8 +20,8 @@
  *   later             to; without a decay: from
  *
  * The program or another hook may change the number: if it was halved, all later values are halved. Checkpoints save the
- * factor. A change to or from 0 has no factor: the schedule logs a warning and overwrites it. The number before the
- * session does not matter. hs_finite_guard.learning_rate only changes variables: schedule a variable.
+ * factor. A change to or from 0 is overwritten, with a warning. hs_finite_guard.learning_rate only changes variables:
+ * schedule a variable.
  *
  * Threads: any thread, at any time. */
 

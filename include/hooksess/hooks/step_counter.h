@@ -6,10 +6,10 @@
 #include <hooksess/trigger.h>
 
 /* Measures global steps per second. The log gets "step 1200: 2 steps/s", at most once a second: the mean since the last
- * such line. With summary_dir or summary_writer, the rate of each interval is the scalar "global_step/sec" in an event
- * file (with the name of the step's variable). TensorFlow: StepCounterHook.
+ * such line. The rate of each interval is the scalar "global_step/sec" (with the name of the step's variable) in an event
+ * file. TensorFlow: StepCounterHook.
  *
- * It can also measure units per second, and FLOPs utilization (MFU), the used fraction of the hardware's peak rate:
+ * It can also measure units per second, and FLOPs utilization (MFU):
  *
  *     hs_hook hook = hs_step_counter(.summary_dir = "run", .units_per_step = 524288, .unit = "tokens",
  *                                    .flops_per_step = 6.0 * 124e6 * 524288, .peak_flops = 8 * 989e12);
@@ -18,8 +18,8 @@
  * session already has a step counter: replace it with .log_step_count_steps = HS_NEVER.
  *
  * The first interval begins after the first run, or with a trigger's `first` before it. With `last`, the end of the
- * session measures the time since the last rate. The first rate of a resumed run is that of its own steps. If runs do not
- * advance the global step, the log gets a warning, once per stall.
+ * session gives a rate. A resumed run measures only its own steps. If runs do not advance the global step, the log gets a
+ * warning, once per stall.
  *
  * In a group only rank 0 calls the hook.
  *

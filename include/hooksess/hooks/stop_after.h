@@ -4,14 +4,13 @@
 
 #include <hooksess/hook.h>
 
-/* Ends the training before its time is up, early enough for the last save. For jobs with a time limit. Beyond TensorFlow.
+/* Ends the training before its time is up, early enough for the last save. Beyond TensorFlow.
  *
  *     hs_hook hook = hs_stop_after(.this_run_secs = 4 * 3600, .margin_secs = 60);
  *
  * It stops when the remaining time is less than longest step + 1.5 * hs_raw_session_save_secs() + margin_secs. A step
- * lasts from the end of the step before, including evaluations, saves and the program's own work. Only training runs
- * count. The session is interrupted (hs_outcome.interrupted), and hs_outcome_exit_code() returns 75 after the save. The
- * log names the limit and the measured times.
+ * includes evaluations, saves and the program's work since the step before. Only training runs count. The session is
+ * interrupted (hs_outcome.interrupted), and hs_outcome_exit_code() returns 75 after the save.
  *
  * If a resumed training has no time left in total_secs for a step and a save, it ends with HS_REASON_ALREADY_DONE. If
  * another limit is already over, the session is interrupted before its first run.

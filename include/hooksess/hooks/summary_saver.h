@@ -7,7 +7,7 @@
 #include <hooksess/trigger.h>
 
 /* Fetches summary ops and writes their values to an event file, in the first run and then every N steps or seconds (N =
- * 50: at 1, 51, 101). For single numbers use hs_scalars, which needs no ops. TensorFlow: SummarySaverHook.
+ * 50: at 1, 51, 101). hs_scalars needs no ops. TensorFlow: SummarySaverHook.
  *
  *     hs_graph_summary(g, HS_SUMMARY_HISTOGRAM, .name = "weights", .tensor = "weights");
  *     hs_hook hook = hs_summary_saver(.summary_ops = HS_NAMES("summary/weights"), .every_n_steps = 50,
@@ -16,9 +16,9 @@
  * A summary op gives a string, a serialized Summary: see graph_summary.h and summary.h. An empty string writes nothing; a
  * tensor of another type is HS_INVALID_ARGUMENT.
  *
- * The first run writes a session log START at its step, so that TensorBoard drops later points of an interrupted run.
- * With a trigger, the first run is fetched only if `first` is set. Its `last` fetches at the end by an extra run, unless
- * that step was fetched or no run was made. The end flushes the file.
+ * The first run writes a session log START at its step (summary.h). With a trigger, the first run is fetched only if
+ * `first` is set. Its `last` fetches at the end by an extra run, unless that step was fetched or no run was made. The end
+ * flushes the file.
  *
  * In a group only rank 0 calls the hook.
  *

@@ -4,8 +4,8 @@
 
 #include <hooksess/hook.h>
 
-/* Reports a session that does not make progress, with the phase and the hook in which it hangs, and can end the run. List
- * it first: it then watches from the first `begin` to the last `close`. Beyond TensorFlow.
+/* Reports a session that does not make progress, and can end the run. List it first: it then watches from the first
+ * `begin` to the last `close`. Beyond TensorFlow.
  *
  *     hs_hook hook = hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "run/heartbeat.json");
  *
