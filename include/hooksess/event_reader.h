@@ -5,7 +5,7 @@
 #include <hooksess/records.h>
 #include <hooksess/summary.h>
 
-/* Reads event files, of this library, TensorFlow and others.
+/* Reads event files.
  *
  *     hs_event_reader *reader = hs_event_reader_open("run", NULL, &err);
  *     const hs_event *event;
@@ -36,7 +36,7 @@ typedef enum hs_event_kind {
 /* "summary", "session_log" and so on, or "other". */
 HS_API const char *hs_event_kind_name(hs_event_kind kind);
 
-/* How a value of a summary is stored. Its `plugin` says how it is shown. */
+/* How a value of a summary is stored. */
 typedef enum hs_event_value_kind {
     HS_EVENT_VALUE_OTHER = 0,
     HS_EVENT_VALUE_SCALAR = 2,    /* a float */

@@ -2,8 +2,8 @@
 #ifndef HOOKSESS_HPP
 #define HOOKSESS_HPP
 
-/* The library for C++17 and later, header-only (docs/guide/cpp.md). The designated initializers of this example need
- * C++20. In C++17, declare a variable, and set its size and fields.
+/* The library for C++17 and later, header-only (docs/guide/cpp.md). The designated initializers below need C++20; in
+ * C++17, set the size and the fields of a variable.
  *
  *     hs::graph g;
  *     std::vector<float> weights(784 * 10);
@@ -18,7 +18,7 @@
  *     return s.close().exit_code();
  *
  * Lifetime: declare the memory of variables first, then the graph, then the session. An op that fills a queue must end
- * within stop_grace_secs, or its thread uses a destroyed graph.
+ * within stop_grace_secs.
  *
  * Errors: functions that build a graph throw hs::error. A failing run returns its code, and should_stop() is then true.
  * An exception of a lambda ends the run with HS_INTERNAL, or the code of the hs::error. If an exception unwinds the stack
@@ -334,7 +334,7 @@ class graph
     }
 
     /* State that << writes and >> reads as text, such as an engine of <random>. It must outlive the session. Not for
-     * numbers and strings: use variable() or bytes(). */
+     * numbers and strings. */
     template <class State> void state(const std::string &name, State &state)
     {
         static_assert(!std::is_arithmetic_v<State> && !std::is_same_v<State, std::string>,
@@ -437,8 +437,7 @@ struct hook_options {
     std::function<void()> end = {}; /* the session ends normally */
 };
 
-/* Creates a hook for HS_HOOKS. The session frees it, also if it cannot be opened; without a session call hs_hook_free().
- * If a function throws, the hook fails. */
+/* Creates a hook for HS_HOOKS. Without a session call hs_hook_free(). If a function throws, the hook fails. */
 inline hs_hook hook(std::string name, hook_options options)
 {
     struct lambdas {
@@ -632,7 +631,7 @@ class session
 };
 
 /* Open a training session, or a session with your hooks only. They do not throw: if opening fails, the log says why, and
- * should_stop() is true. Hooks are freed in any case. */
+ * should_stop() is true. */
 inline session training_session(const graph &g, const hs_training_options *options)
 {
     hs_error err;

@@ -19,7 +19,7 @@
  *     ...
  *     hs_hook hook = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 10, .sink = {.ops = &printer});
  *
- * Another example is examples/prometheus. */
+ * See also examples/prometheus. */
 
 HS_BEGIN_DECLS
 
@@ -49,7 +49,7 @@ typedef struct hs_scalar_row {
 
 /* The callbacks. All but `write` may be NULL.
  *
- *   open        The variables have their values: when the session is created, and after each restore (recovery, rollback).
+ *   open        When the session is created, and after each restore (recovery, rollback); variables have their values.
  *               Rows of later steps than hs_raw_session_global_step() follow, possibly again: discard the old ones
  *   write       A row, only while `open` has succeeded. HS_STOP: no more rows until the next `open`
  *   flush       Make all rows durable. Before each checkpoint and at the end

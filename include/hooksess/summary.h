@@ -12,7 +12,7 @@
  *
  * Other values are in summary_values.h and hparams.h.
  *
- * Threads: one thread at a time per object. Any thread may use a writer at any time; hs_summary_writer_close comes last. */
+ * Threads: one thread at a time per object. Any thread may use a writer at any time, until hs_summary_writer_close. */
 
 HS_BEGIN_DECLS
 
@@ -66,13 +66,13 @@ typedef struct hs_summary_writer_options {
  * TensorBoard needs one writer per directory. For a session's directory, use hs_summary_writer_shared. */
 HS_API hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *options,
                                                  hs_error *err);
-/* Returns the process's writer of a directory, shared with sessions and hooks. The first call opens it, with its options.
- * Close it once per call. Directories are compared by name. Different environments, and a forked child, have different
+/* Returns the process's writer of a directory, shared with sessions and hooks. The first call opens it with `options`;
+ * close it once per call. Directories are compared by name. Different environments, and a forked child, have different
  * writers. Errors: as hs_summary_writer_open. TensorFlow: FileWriterCache. */
 HS_API hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summary_writer_options *options,
                                                    hs_error *err);
-/* Returns the path of the current file, valid until the writer is closed. It changes with hs_summary_writer_reopen, after
- * an I/O error, and if the file was removed. */
+/* The path of the current file, valid until the close. Changes with hs_summary_writer_reopen, after an I/O error, and if
+ * the file was removed. */
 HS_API const char *hs_summary_writer_path(const hs_summary_writer *writer);
 /* Writes the queue, closes the file and frees the writer, also after a failure. A shared writer with other users is only
  * flushed. Returns the error that lost events; with HS_WRITER_FAILS, the first one. */
@@ -81,10 +81,9 @@ HS_API hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
  *
  * If writing fails, returns the error, and the events stay in the queue. Until the writer recovers, a call without `sync`
  * returns the error immediately; a call with `sync` tries to write. With HS_WRITER_FAILS, every call returns the first
- * error. After a failed sync, a later success does not mean that the earlier events are on the disk. */
+ * error. After a failed sync, events may be lost even if a later sync succeeds. */
 HS_API hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *err);
-/* Syncs and closes the file, and starts a new one in the same directory, with the same suffix. Errors: as
- * hs_summary_writer_flush. */
+/* Syncs and closes the file, and starts a new one. Errors: as hs_summary_writer_flush. */
 HS_API hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err);
 
 /* Counters of a writer. Frozen. */
@@ -115,7 +114,7 @@ HS_API hs_code hs_summary_writer_meta_graph(hs_summary_writer *writer, hs_bytes 
 /* A serialized Event, unchanged, with its own time and step. */
 HS_API hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes event, hs_error *err);
 
-/* A serialized RunMetadata, not checked. `tag` must be unique in the run, such as "step_12". */
+/* A serialized RunMetadata, not checked. `tag`: unique in the run, such as "step_12". */
 HS_API hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *tag, hs_bytes run_metadata,
                                               int64_t step, hs_error *err);
 

@@ -12,7 +12,7 @@
  *     hs_summary_writer_summary(writer, hs_summary_serialized(summary), step, &err);
  *
  * Each function appends to the Summary under `tag`, which is UTF-8 and not empty. Data is copied, and may be in device
- * memory. If a function fails, the Summary is unchanged:
+ * memory. `options` and `plugin` may be NULL. If a function fails, the Summary is unchanged:
  *
  *   HS_INVALID_ARGUMENT     a NULL, or a tag, dtype, shape, number or option out of range
  *   HS_RESOURCE_EXHAUSTED   out of memory, or `summary` is NULL
@@ -24,13 +24,12 @@ HS_BEGIN_DECLS
 
 /* Histograms. */
 
-/* The distribution of all elements, in TensorFlow's buckets: edges at 0, and on either side at 1e-12 * 1.1^k below 1e20
- * and at the largest double. A run of empty buckets becomes one.
+/* The distribution of all elements, in TensorFlow's exponential buckets. A run of empty buckets becomes one.
  *
  * values  float, double, half, bfloat16, bool or integers, of any shape, also empty
  *
- * The scalars TAG/nan and TAG/infinity count NaN and infinities, if there are any; the histogram omits them. TensorFlow:
- * version 1 of tf.summary.histogram, which fails instead. */
+ * Scalars TAG/nan and TAG/infinity count NaN and infinities, which the histogram omits. TensorFlow: version 1 of
+ * tf.summary.histogram, which fails instead. */
 HS_API hs_code hs_summary_histogram(hs_summary *summary, const char *tag, const hs_tensor *values, hs_error *err);
 
 typedef struct hs_uniform_histogram_options {
@@ -41,8 +40,8 @@ typedef struct hs_uniform_histogram_options {
 #define HS_UNIFORM_HISTOGRAM_OPTIONS(...) HS_OPTIONS(hs_uniform_histogram_options, __VA_ARGS__)
 
 /* The same in buckets of equal width between the least and the greatest finite element. The value is a double tensor with
- * a row (left edge, right edge, count) per bucket. If all elements are equal, the last bucket counts them. `options` may
- * be NULL. TensorFlow: version 2 of tf.summary.histogram. */
+ * a row (left edge, right edge, count) per bucket. If all elements are equal, the last bucket counts them. TensorFlow:
+ * version 2 of tf.summary.histogram. */
 HS_API hs_code hs_summary_histogram_uniform(hs_summary *summary, const char *tag, const hs_tensor *values,
                                             const hs_uniform_histogram_options *options, hs_error *err);
 
@@ -71,11 +70,10 @@ typedef struct hs_image_options {
  *
  * images   [height, width], [height, width, channels] or [n, height, width, channels], only n may be 0. 1 channel is
  *          gray, 3 are RGB, 4 RGBA
- * options  may be NULL
  *
  * uint8 is unchanged. Float, double, half and bfloat16 are scaled, each image separately: the greatest becomes 255; with
- * negative elements, 0 becomes 128 and the greatest magnitude 127 away from it. A pixel with NaN or infinity becomes red
- * (white in a gray image).
+ * negative elements, 0 becomes 128 and the greatest magnitude 127 away from it. NaN and infinity become red, or white in
+ * gray.
  *
  * The tag is TAG/image, or TAG/image/0 ... for a batch with max_outputs above 1. TensorFlow: tf.summary.image. */
 HS_API hs_code hs_summary_image(hs_summary *summary, const char *tag, const hs_tensor *images,
@@ -104,8 +102,7 @@ HS_API hs_code hs_summary_audio(hs_summary *summary, const char *tag, const hs_t
 
 /* UTF-8 text, shown as Markdown. */
 HS_API hs_code hs_summary_text(hs_summary *summary, const char *tag, const char *text, hs_error *err);
-/* A string tensor of UTF-8 text. TensorBoard shows rank 1 as a column, rank 2 as a table, and a part of a higher rank.
- * TensorFlow: tf.summary.text. */
+/* A string tensor of UTF-8 text, shown as a column or a table. TensorFlow: tf.summary.text. */
 HS_API hs_code hs_summary_text_tensor(hs_summary *summary, const char *tag, const hs_tensor *strings, hs_error *err);
 
 /* Tensors. */
@@ -120,7 +117,7 @@ typedef struct hs_summary_plugin {
 } hs_summary_plugin;
 #define HS_SUMMARY_PLUGIN(...) HS_OPTIONS(hs_summary_plugin, __VA_ARGS__)
 
-/* Any tensor, unchanged. `plugin` may be NULL. TensorFlow: tf.summary.tensor_summary. */
+/* Any tensor, unchanged. TensorFlow: tf.summary.tensor_summary. */
 HS_API hs_code hs_summary_tensor(hs_summary *summary, const char *tag, const hs_tensor *tensor,
                                  const hs_summary_plugin *plugin, hs_error *err);
 
@@ -139,8 +136,8 @@ typedef struct hs_pr_curve {
 #define HS_PR_CURVE(...) HS_OPTIONS(hs_pr_curve, __VA_ARGS__)
 
 /* Counts a binary classifier's results at each threshold. A prediction at or above the threshold is positive. The value
- * is a float tensor [6, thresholds] under the tag TAG/pr_curves. Its rows are true positives, false positives, true
- * negatives, false negatives, precision and recall. TensorBoard: pr_curve.summary. */
+ * is a float tensor [6, thresholds] under the tag TAG/pr_curves. Rows: true positives, false positives, true negatives,
+ * false negatives, precision, recall. TensorBoard: pr_curve.summary. */
 HS_API hs_code hs_summary_pr_curve(hs_summary *summary, const char *tag, const hs_pr_curve *curve, hs_error *err);
 
 /* Custom charts. */
@@ -182,8 +179,7 @@ HS_API hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_categ
  * are not a Summary. TensorFlow: tf.summary.merge, which refuses equal tags. */
 HS_API hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *err);
 
-/* Add one value as an event, with the errors of the Summary and the writer. For many values, reuse a Summary with
- * hs_summary_writer_summary. */
+/* Add one value as an event, with the errors of Summary and writer. For many, reuse a Summary. */
 HS_API hs_code hs_summary_writer_histogram(hs_summary_writer *writer, const char *tag, const hs_tensor *values,
                                            int64_t step, hs_error *err);
 HS_API hs_code hs_summary_writer_image(hs_summary_writer *writer, const char *tag, const hs_tensor *images, int64_t step,

@@ -28,8 +28,8 @@
  * `begin` creates and locks the directory. If another process saves there, it fails with HS_FAILED_PRECONDITION, before a
  * restore. If the backend has a graph, the directory also gets graph.pbtxt and the graph's events.
  *
- * With hs_session_options.signals: if a save takes half of signal_grace_secs, the log gets a line. From 80 % on, it gets
- * a warning, and saves are more frequent, at most 5 % of the run time.
+ * With hs_session_options.signals, a save of half of signal_grace_secs is logged. From 80 % on, there is a warning, and
+ * saves are more frequent, up to 5 % of the run time.
  *
  * Threads: any thread, at any time. */
 

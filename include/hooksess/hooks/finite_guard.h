@@ -11,11 +11,10 @@
  *     hs_hook hook = hs_finite_guard(.losses = HS_NAMES("loss", "gradient_norm"), .policy = HS_GUARD_SKIP_STEP,
  *                                    .update_op = "update");
  *
- * Each checked run fetches the tensors and checks them in this order: inputs, activations, losses, gradients, parameters.
- * List activations in forward order and gradients in backward order: the message describes the first bad tensor. The log
- * names the others.
+ * Each checked run fetches the tensors and checks inputs, activations, losses, gradients, parameters, in this order. The
+ * message describes the first bad tensor: list activations in forward, gradients in backward order.
  *
- * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved, but that of unchecked runs.
+ * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved; that of unchecked runs may be.
  *
  * List the guard before hooks that use the results of a step. Hooks in front of it act on the bad state at the boundary,
  * and see the global step from before update_op.
@@ -25,7 +24,7 @@
  * are equal. At most two values in a row are spikes. Checkpoints save the values.
  *
  * In a group, a failure, a stop, a rollback and a skipped update happen on all ranks. All restore what rank 0 restores.
- * HS_GUARD_SKIP_STEP then costs two agreements in each step.
+ * HS_GUARD_SKIP_STEP costs two agreements per step.
  *
  * Threads: any thread, at any time. */
 
@@ -43,9 +42,9 @@ typedef enum hs_guard_policy {
      *   2. the checkpoint that the session was restored from
      *   3. without these: a copy in memory of the state before the first run, up to 1 GiB. The first checkpoint releases it
      *
-     * A program that reads its own data must rewind it: hs_raw_session_restores() changes. It must also refill queues
-     * whose producers have ended. A requested stop saves the restored state. Each rollback logs a warning and sets the
-     * metric "finite_guard/rollbacks". After max_rollbacks, the run fails as with HS_GUARD_FAIL */
+     * The program must rewind its own data (hs_raw_session_restores() changes) and refill queues whose producers have
+     * ended. A requested stop saves the restored state. Each rollback logs a warning and sets the metric
+     * "finite_guard/rollbacks". After max_rollbacks, the run fails as with HS_GUARD_FAIL */
     HS_GUARD_ROLLBACK = 2,
     /* The training run only computes gradients. The guard runs update_op after each finite run; after a bad one it logs a
      * warning. The metric "finite_guard/skipped_in_a_row" counts skips. A bad run after max_skips skips in a row, or with
@@ -90,9 +89,9 @@ typedef struct hs_finite_guard_options {
      * by learning_rate_factor; two rollbacks to one checkpoint multiply it twice. NULL: none */
     const char *learning_rate;
     double learning_rate_factor; /* with learning_rate: above 0, at most 1. 0: 0.5 */
-    /* With HS_GUARD_ROLLBACK: an op that draws a batch, such as a queue's dequeue. The guard runs it after a rollback,
-     * without hooks, to skip data. Checkpoints must restore the data position. It must not advance the global step, nor
-     * be a collective op. If the data ends, training stops. NULL: nothing is skipped */
+    /* With HS_GUARD_ROLLBACK: an op that draws a batch, to skip data after a rollback, without hooks. Checkpoints must
+     * restore the data position. It must not advance the global step, nor be a collective op. If the data ends, training
+     * stops. NULL: nothing is skipped */
     const char *skip_op;
     /* With skip_op: batches to skip after a rollback; k times as many after the k-th to one checkpoint. 0: enough to pass
      * the bad batch (steps rolled back + batches skipped before) */

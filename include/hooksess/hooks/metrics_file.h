@@ -16,9 +16,8 @@
  *   11,1700000007.250,0.25,0.91
  *
  * Names are UTF-8. wall_time is in seconds since 1970, UTC. Numbers read back as the same value. NaN and infinities are
- * nan, inf and -inf in CSV, and the strings "NaN", "Infinity" and "-Infinity" in JSON. CSV quotes names by RFC 4180. A
- * metric of the session (hs_raw_session_set_metric) is in the first row after it was set; otherwise its place is empty or
- * null.
+ * nan, inf and -inf in CSV, and strings such as "NaN" and "-Infinity" in JSON. CSV quotes names by RFC 4180. A metric of
+ * the session (hs_raw_session_set_metric) is in the first row after it was set; otherwise its place is empty or null.
  *
  * When the session is created, and after each restore (recovery, rollback), the hook cuts the file:
  *

@@ -15,8 +15,8 @@
  *
  *   average -= (1 - decay) * (average - variable)
  *
- * on the host, in one thread. An average takes as much host memory as its variable; if that is in device memory, twice as
- * much. List this hook behind an hs_finite_guard with an update_op.
+ * on the host, in one thread. An average takes as much host memory as its variable, or twice the memory of a device
+ * variable. List this hook behind an hs_finite_guard with an update_op.
  *
  * A variable without memory (hs_graph_variable_at) has no average until a training run ends with memory: evaluations
  * leave it alone, and fetching the average is HS_FAILED_PRECONDITION.

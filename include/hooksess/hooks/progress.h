@@ -10,9 +10,9 @@
  *
  *     hs_hook hook = hs_progress(.tensors = HS_NAMES("loss"), .last_step = 10000);
  *
- * On a terminal it rewrites one line in place, at most five times a second, cut to the width. Elsewhere it writes whole
- * lines. The rate is that of the last steps (half-life 30 s). At a normal end, a last line has the total time. A restore
- * or a decreasing step restarts both. Nothing is saved in checkpoints.
+ * On a terminal it rewrites one line, at most five times a second. Elsewhere it writes whole lines. The rate is that of
+ * the last steps (half-life 30 s). At a normal end, a last line has the total time. A restore or a decreasing step
+ * restarts both. Nothing is saved in checkpoints.
  *
  * The hook writes to the descriptor directly, not through the log or stdio. A failing write never fails the training and
  * raises no SIGPIPE: text for a full descriptor is dropped, and after another error the hook writes nothing more.
@@ -39,7 +39,7 @@ typedef struct hs_progress_options {
 HS_API hs_hook hs_progress_hook(const hs_progress_options *options);
 #define hs_progress(...) hs_progress_hook(HS_OPTIONS(hs_progress_options, __VA_ARGS__))
 
-/* Prints a line, and on a terminal shows the progress line again below it. Write errors are ignored.
+/* Prints a line, on a terminal above the progress line. Write errors are ignored.
  *
  * hook  made by hs_progress_hook(), not yet freed (hs_hook_hold); for another hook nothing is printed text  without a
  * newline */

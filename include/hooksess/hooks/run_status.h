@@ -16,12 +16,12 @@
  * outcome.json is written when the session is closed, also after failures. If the session could not be opened, it is
  * written only to an existing directory. It lacks errors of closing event files and the backend's session.
  *
- * `begin` removes an earlier outcome.json. So outcome.json means that the run is over; without it, a process of
- * status.json that has ended crashed. While another process or session saves to the directory, neither file is changed.
+ * `begin` removes an earlier outcome.json. If outcome.json exists, the run is over. If not, and the process in
+ * status.json has ended, it crashed. While another process or session saves to the directory, neither file is changed.
  *
- * The files are replaced atomically. Only outcome.json and the last status are synced to the disk. A failed write does
- * not end the training: the log gets one warning, and hs_raw_session_failure() counts it. List this hook first: its
- * `close` is then called last.
+ * Files are replaced atomically. Only outcome.json and the last status are synced. A failed write does not end the
+ * training: the log gets one warning, and hs_raw_session_failure() counts it. List this hook first: its `close` is then
+ * called last.
  *
  * In a group only rank 0 calls the hook. If the engine of the group ends the process (group.h) after the session was
  * created, the session writes outcome.json, without the failures.

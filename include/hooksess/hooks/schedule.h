@@ -19,9 +19,9 @@
  *   s < w + h + d     between `from` and `to`, by `decay`
  *   later             to; without a decay: from
  *
- * The program or another hook may change the number: if it was halved, all later values are halved. Checkpoints save the
- * factor. A change to or from 0 is overwritten, with a warning. hs_finite_guard.learning_rate only changes variables:
- * schedule a variable.
+ * If the program or another hook changes the number, later values change by the same factor. Checkpoints save it. A
+ * change to or from 0 is overwritten, with a warning. hs_finite_guard.learning_rate only changes variables: schedule a
+ * variable.
  *
  * Threads: any thread, at any time. */
 

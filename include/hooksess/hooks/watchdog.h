@@ -9,15 +9,15 @@
  *
  *     hs_hook hook = hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "run/heartbeat.json");
  *
- * A thread reads the session's phase (hs_raw_session_phase) once a second, or 20 times in a floor_secs below 20. Signs of
- * life are runs, raw runs, changes of the phase or of the called hook, and calls of hs_session_poll() and
- * hs_raw_session_stop_requested(), but not of hs_op_stop_requested(). A dequeue that waits is phase DATA.
+ * A thread checks once a second, or every floor_secs / 20 if that is shorter. Signs of life are runs, raw runs, changes
+ * of the phase or of the called hook, and calls of hs_session_poll() and hs_raw_session_stop_requested(), but not of
+ * hs_op_stop_requested(). A dequeue that waits is phase DATA.
  *
  * The limit of a phase is its floor, or `factor` times the longest time without a sign of life so far, whichever is
- * larger. Checkpoints save that time, which includes past stalls but no time in which the process was suspended.
+ * larger. Checkpoints save that time. Suspended time does not count.
  *
- * Past the limit the log gets a warning, repeated each time the duration has doubled: phase, called hook, duration, limit
- * with its origin, and living threads of the coordinator. A line reports the end of the stall.
+ * Past the limit the log gets a warning, with phase and hook, repeated each time the duration has doubled, and a line at
+ * the end of the stall.
  *
  * In a group each rank watches itself, and needs its own heartbeat file.
  *
@@ -28,7 +28,7 @@ HS_BEGIN_DECLS
 typedef enum hs_watchdog_action {
     HS_WATCHDOG_WARN = 0,
     /* Warns, then stops the session and its coordinator with HS_DEADLINE_EXCEEDED, the session's error. Code that waits
-     * for a queue or polls for a stop ends; other code continues. If the current run succeeds, the session then saves as
+     * for a queue or polls for a stop ends; other code continues. If the current run succeeds, the session saves as
      * usual. In the phases SAVE and END, and while the session is opened, it only warns. */
     HS_WATCHDOG_ABORT_RUN = 1
 } hs_watchdog_action;
