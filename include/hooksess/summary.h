@@ -23,8 +23,7 @@ typedef struct hs_summary hs_summary;
 HS_API hs_summary *hs_summary_new(const hs_env *env);
 HS_API void hs_summary_free(hs_summary *summary);
 HS_API void hs_summary_clear(hs_summary *summary);
-/* Appends a scalar, stored as a 32-bit float. HS_INVALID_ARGUMENT: the tag is empty or not UTF-8. HS_RESOURCE_EXHAUSTED:
- * out of memory, or `summary` is NULL. */
+/* Appends a scalar, stored as a 32-bit float. Errors: as in summary_values.h. */
 HS_API hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs_error *err);
 /* The serialized Summary, valid until the next call with `summary`. A summary op returns it as its string. */
 HS_API hs_string hs_summary_serialized(const hs_summary *summary);
@@ -45,7 +44,7 @@ typedef enum hs_writer_when_full {
 /* What the writer does after an I/O error. */
 typedef enum hs_writer_on_error {
     HS_WRITER_RETRIES = 0, /* retries with a new file */
-    HS_WRITER_FAILS = 1    /* stops: adding, flush and close return the error */
+    HS_WRITER_FAILS = 1    /* stops: adding, flush and close return this error */
 } hs_writer_on_error;
 
 typedef struct hs_summary_writer_options {
@@ -74,14 +73,14 @@ HS_API hs_summary_writer *hs_summary_writer_shared(const char *directory, const 
 /* The path of the current file, valid until the close. Changes with hs_summary_writer_reopen, after an I/O error, and if
  * the file was removed. */
 HS_API const char *hs_summary_writer_path(const hs_summary_writer *writer);
-/* Writes the queue, closes the file and frees the writer, also after a failure. A shared writer with other users is only
- * flushed. Returns the error that lost events; with HS_WRITER_FAILS, the first one. */
+/* Writes the queue, closes and frees the writer, also after a failure. A shared writer with other users is only flushed.
+ * Returns the error that lost events; with HS_WRITER_FAILS, the first one. */
 HS_API hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err);
 /* Waits until all added events are written to the file, with `sync` until they are on the disk.
  *
  * If writing fails, returns the error, and the events stay in the queue. Until the writer recovers, a call without `sync`
- * returns the error immediately; a call with `sync` tries to write. With HS_WRITER_FAILS, every call returns the first
- * error. After a failed sync, events may be lost even if a later sync succeeds. */
+ * returns the error immediately; a call with `sync` tries to write. After a failed sync, events may be lost even if a
+ * later sync succeeds. */
 HS_API hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *err);
 /* Syncs and closes the file, and starts a new one. Errors: as hs_summary_writer_flush. */
 HS_API hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err);
@@ -100,8 +99,7 @@ typedef struct hs_writer_status {
 HS_API hs_writer_status hs_summary_writer_status(const hs_summary_writer *writer);
 
 /* Add one event each, with the current time and the global step `step`. Data is copied. HS_OK also for a dropped event.
- * HS_INVALID_ARGUMENT: invalid data, or a tag that is empty or not UTF-8. HS_RESOURCE_EXHAUSTED: out of memory. With
- * HS_WRITER_FAILS: the error that stopped the writer. */
+ * HS_INVALID_ARGUMENT: invalid data, or a tag that is empty or not UTF-8. HS_RESOURCE_EXHAUSTED: out of memory. */
 HS_API hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, double value, int64_t step,
                                         hs_error *err);
 /* A serialized Summary, unchanged. */

@@ -92,7 +92,6 @@ typedef struct hs_audio_options {
  *
  * audio    float, [frames], [frames, channels] or [n, frames, channels], 1 to 65535 channels. Elements are clipped to -1 to
  *          1; NaN is silence
- * options  may be NULL
  *
  * The tag is TAG/audio, or TAG/audio/0 ... for a batch with max_outputs above 1. TensorFlow: tf.summary.audio. */
 HS_API hs_code hs_summary_audio(hs_summary *summary, const char *tag, const hs_tensor *audio,
@@ -135,9 +134,9 @@ typedef struct hs_pr_curve {
 } hs_pr_curve;
 #define HS_PR_CURVE(...) HS_OPTIONS(hs_pr_curve, __VA_ARGS__)
 
-/* Counts a binary classifier's results at each threshold. A prediction at or above the threshold is positive. The value
- * is a float tensor [6, thresholds] under the tag TAG/pr_curves. Rows: true positives, false positives, true negatives,
- * false negatives, precision, recall. TensorBoard: pr_curve.summary. */
+/* Counts a binary classifier's results: a prediction at or above a threshold is positive. The value is a float tensor [6,
+ * thresholds] under the tag TAG/pr_curves. Rows: true positives, false positives, true negatives, false negatives,
+ * precision, recall. TensorBoard: pr_curve.summary. */
 HS_API hs_code hs_summary_pr_curve(hs_summary *summary, const char *tag, const hs_pr_curve *curve, hs_error *err);
 
 /* Custom charts. */

@@ -11,8 +11,7 @@
  *     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = "run", .every_n_secs = 600, .metric = "eval/accuracy",
  *                                        .background = true);
  *
- * It saves at the boundary, as in this table. No step is saved twice, and a checkpoint that was just restored is not
- * saved again.
+ * It saves at the boundary. No step is saved twice, and a restored checkpoint is not saved again.
  *
  *   save              with a trigger                          if a background save is in progress
  *   at creation       only with `first`, or a listed step     in the foreground
@@ -28,8 +27,8 @@
  * `begin` creates and locks the directory. If another process saves there, it fails with HS_FAILED_PRECONDITION, before a
  * restore. If the backend has a graph, the directory also gets graph.pbtxt and the graph's events.
  *
- * With hs_session_options.signals, a save of half of signal_grace_secs is logged. From 80 % on, there is a warning, and
- * saves are more frequent, up to 5 % of the run time.
+ * With hs_session_options.signals, a save that takes half of signal_grace_secs is logged. From 80 % on, the hook warns
+ * and saves more often, at most 5 % of the run time.
  *
  * Threads: any thread, at any time. */
 
@@ -79,9 +78,8 @@ typedef struct hs_checkpoint_saver_options {
     hs_scaffold *scaffold;              /* borrowed; invalid with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
     /* Metric for hs_saver_options.keep_best: a metric of the session (hs_raw_session_set_metric) or a tensor. A
-     * checkpoint without a value at its step (hs_raw_session_is_computed) is not among the best. An extra run fetches a
-     * tensor at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL: keep_best is unused
-     */
+     * checkpoint without a value of its step (hs_raw_session_is_computed) is not among the best. An extra run fetches a
+     * tensor at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL: none */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */

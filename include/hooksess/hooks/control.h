@@ -21,8 +21,8 @@
  *
  *   echo 'set rate=0.001' > run/order && chmod go-w run/order && mv run/order run/control
  *
- * It reads after the first training run, and then once a second, after a run. It uses the operating system's files even
- * if hs_env.files is set.
+ * It reads after the first training run, and then once a second, after a run, with the operating system's files, not
+ * hs_env.files.
  *
  * The file must be a regular file of the user of the process, of at most 64 KiB, that others cannot write (022). Other
  * files are refused with a line in the log. Users who can write to the directory can give orders.
@@ -58,8 +58,8 @@ typedef struct hs_knob {
     int32_t reserved_kind;
     /* The number in the program's memory, which must outlive the session. Set `value`, `set` or both */
     void *value;
-    /* Called with each valid new value before it is written to `value`: between runs, or while the session is opened. If
-     * it fails, the value does not change */
+    /* Called with a valid new value before it is written to `value`: between runs, or at opening. If it fails, the value
+     * stays */
     hs_code (*set)(void *user, hs_knob_value value, hs_error *err);
     void *user;
     double min, max; /* limits. Both 0: any finite value */

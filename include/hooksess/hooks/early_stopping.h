@@ -32,12 +32,12 @@ typedef struct hs_early_stopping_options {
     size_t size;
     const char *metric; /* name of a metric, such as "eval/accuracy". Set either metric or tensor */
     const char *tensor; /* name of a tensor or value of one number */
-    /* Values in a row without improvement that stop. 0: 1. HS_NEVER: no stop, for restore_at_any_end */
+    /* Values in a row without improvement that stop the training. 0: 1. HS_NEVER: no stop, for restore_at_any_end */
     int64_t patience;
     double min_delta;   /* an improvement must be larger. 0: any counts */
     int64_t start_step; /* first step whose values count */
     bool larger_is_better;
-    bool restore_best; /* restores the best state if this hook stopped */
+    bool restore_best; /* restores the best state if this hook stopped the training */
     /* Restores it at each normal end. A resumed run then continues from the best step */
     bool restore_at_any_end;
     unsigned char reserved[5];

@@ -11,10 +11,8 @@
  *     hs_hook hook = hs_evaluation(.metrics = HS_NAMES("accuracy", "loss"), .reset_ops = HS_NAMES("clear"),
  *                                  .eval_op = "eval_batch", .every_n_steps = 500, .n_batches = 40);
  *
- * logs "step 500: eval: accuracy = 0.91, loss = 0.3 (40 batches, 1.20 s)".
- *
- * It evaluates at the boundary. The first interval begins at the creation of the session. Its runs call no hooks. List
- * hooks that read the metrics, such as early_stopping, and savers behind it.
+ * It evaluates at the boundary, first one interval after the session's creation. Its runs call no hooks. List hooks that
+ * read the metrics, such as early_stopping, and savers behind it.
  *
  * If a stop is requested from outside, by a signal for example, the evaluation is abandoned and reports nothing. A stop
  * by a hook of the same run does not abandon it.
@@ -36,8 +34,7 @@ typedef struct hs_evaluation_options {
     /* Tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
     const char *const *metrics;
     const char *const *reset_ops; /* ops that run before the first batch, to clear the metrics. NULL: none */
-    /* Op that evaluates one batch. NULL: none. Not a collective op, unless all ranks of the group have the same number of
-     * batches */
+    /* Op that evaluates one batch. NULL: none. Not a collective op, unless all ranks have the same number of batches */
     const char *eval_op;
     hs_evaluate_fn evaluate; /* instead of metrics, ops and summary_dir */
     void *user;

@@ -15,9 +15,9 @@
 
 HS_BEGIN_DECLS
 
-/* Called before each run, and again if a run is repeated. Sets *feeds to a list that ends with a NULL name. It is NULL
- * before: no feeds. List and data must stay until the run is over; an HS_FEEDS(...) in the function's block does not. An
- * error prevents the run. HS_OUT_OF_RANGE: the input has ended, and the training ends normally. */
+/* Called before each run, and again if a run is repeated. Sets *feeds to a list that ends with a NULL name. NULL, as
+ * before the call: no feeds. List and data must stay until the run is over, unlike an HS_FEEDS(...) in the function's
+ * block. An error prevents the run. HS_OUT_OF_RANGE: the input has ended, and the training ends normally. */
 typedef hs_code (*hs_feeds_fn)(void *user, const hs_feed **feeds, hs_error *err);
 
 typedef struct hs_feed_fn_options {

@@ -16,14 +16,14 @@
  *
  * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved; that of unchecked runs may be.
  *
- * List the guard before hooks that use the results of a step. Hooks in front of it act on the bad state at the boundary,
- * and see the global step from before update_op.
+ * List the guard first: hooks in front of it act on the bad state at the boundary, and see the global step from before
+ * update_op.
  *
  * A spike is a loss more than `spike_zscore` standard deviations above the mean of its last `spike_window` accepted
  * values. NaN, infinities and spikes are not accepted. No loss is a spike until the window is full, or if all its values
  * are equal. At most two values in a row are spikes. Checkpoints save the values.
  *
- * In a group, a failure, a stop, a rollback and a skipped update happen on all ranks. All restore what rank 0 restores.
+ * In a group, failure, stop, rollback and skipped update happen on all ranks, which restore what rank 0 restores.
  * HS_GUARD_SKIP_STEP costs two agreements per step.
  *
  * Threads: any thread, at any time. */
@@ -53,7 +53,7 @@ typedef enum hs_guard_policy {
     HS_GUARD_WARN = 4 /* logs a warning; training continues */
 } hs_guard_policy;
 
-/* Options that have no effect are invalid, such as rollback options without HS_GUARD_ROLLBACK. Names are copied. */
+/* Options without effect are invalid, such as rollback options without HS_GUARD_ROLLBACK. */
 typedef struct hs_finite_guard_options {
     size_t size;
     /* Tensors of type float, double, half or bfloat16. Set at least one list, or losses. Another type is

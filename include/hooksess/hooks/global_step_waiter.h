@@ -9,10 +9,9 @@
  *
  *     hs_hook hook = hs_global_step_waiter(.wait_until_step = 100);
  *
- * before_run reads the step every half second, by the clock of the backend's environment. The log gets a line at the
- * start and one a minute. The hook waits only once, even after a recovery. A requested stop ends the wait; the current
- * run is still made. If the step cannot be read, the run fails. List this hook before hooks that read the step or the
- * clock.
+ * It reads the step every half second by the environment's clock. The log gets a line at the start and one a minute. The
+ * hook waits only once, even after a recovery. A requested stop ends the wait; the current run is still made. If the step
+ * cannot be read, the run fails. List this hook before hooks that read the step or the clock.
  *
  * Threads: any thread, at any time. */
 

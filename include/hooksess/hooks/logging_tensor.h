@@ -5,8 +5,8 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Logs the values of tensors: "step 1200: loss = 0.25, accuracy = 0.91 (0.18 s)". The step is the global step after the
- * run, if the graph has one, and the time that since the previous line. TensorFlow: LoggingTensorHook.
+/* Logs the values of tensors: "step 1200: loss = 0.25, accuracy = 0.91 (0.18 s)". The step, if the graph has one, is the
+ * global step after the run; the time is that since the previous line. TensorFlow: LoggingTensorHook.
  *
  *     hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES("loss", "accuracy"), .every_n_steps = 100);
  *

@@ -27,12 +27,12 @@
  *   nothing, at step 0                         none; the old file is renamed to PATH.1, or the next free number
  *
  * Rows are synced before a checkpoint is saved. With every_n_steps and no_wall_time, a killed and resumed run writes the
- * same bytes as an uninterrupted run. If rows are missing, the log gets a warning. A new or cut file is written as
- * PATH.tmp and renamed; it replaces a link, with a warning.
+ * same bytes as an uninterrupted run. Missing rows are logged. A new or cut file is written as PATH.tmp and renamed; it
+ * replaces a link, with a warning.
  *
  * If the file cannot be opened, opening the session fails; with other columns than the hook's: HS_FAILED_PRECONDITION,
  * for a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: they are logged and counted in the outcome,
- * and rows until the recovery are lost.
+ * and rows may be lost.
  *
  * Threads: any thread, at any time. */
 
@@ -49,8 +49,8 @@ typedef struct hs_metrics_file_options {
     /* or: a trigger. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
     bool no_wall_time; /* no column wall_time */
-    /* Each rank of a group writes, rank 2 to PATH.rank-00002. After a restore, the files of ranks above 0
-     * keep the rows up to the restored step. False: only rank 0 calls the hook */
+    /* Each rank of a group writes, rank 2 to PATH.rank-00002. After a restore, files of ranks above 0 keep the rows up to
+     * the restored step. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[6];
 } hs_metrics_file_options;

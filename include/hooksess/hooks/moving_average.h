@@ -15,8 +15,8 @@
  *
  *   average -= (1 - decay) * (average - variable)
  *
- * on the host, in one thread. An average takes as much host memory as its variable, or twice the memory of a device
- * variable. List this hook behind an hs_finite_guard with an update_op.
+ * on the host, in one thread. An average takes as much host memory as its variable, or twice as much for a variable in
+ * device memory. List this hook behind an hs_finite_guard with an update_op.
  *
  * A variable without memory (hs_graph_variable_at) has no average until a training run ends with memory: evaluations
  * leave it alone, and fetching the average is HS_FAILED_PRECONDITION.
@@ -32,7 +32,7 @@
  *   from hs_moving_average_swap(hook, true, err) to hs_moving_average_swap(hook, false, err)
  *
  * Swapping back restores each bit. A save in between fails with HS_FAILED_PRECONDITION. The hook swaps back before the
- * last save, before hs_session_close() returns, and in the next run if an HS_RUN_EVAL fails.
+ * last save, before hs_session_close() returns, and in the next run after a failed HS_RUN_EVAL.
  *
  * Threads: the session's thread only. */
 
@@ -56,8 +56,8 @@ HS_API hs_hook hs_moving_average_hook(const hs_moving_average_options *options);
 /* Swaps averages and variables, or swaps back. A second call with the same `in` changes nothing. Call it between runs, or
  * in a hook's boundary. Runs of kind HS_RUN_TRAIN in between fail with HS_FAILED_PRECONDITION.
  *
- * hook  made by hs_moving_average_hook(), in an open session in    true: the variables hold the averages; false: their
- * own values
+ * hook  made by hs_moving_average_hook(), in an open session
+ * in    true: the variables hold the averages; false: their own values
  *
  * Returns HS_INVALID_ARGUMENT for another hook, HS_FAILED_PRECONDITION without an open session, or the error of a copy to
  * or from a device. */

@@ -41,8 +41,8 @@ HS_API hs_hook hs_progress_hook(const hs_progress_options *options);
 
 /* Prints a line, on a terminal above the progress line. Write errors are ignored.
  *
- * hook  made by hs_progress_hook(), not yet freed (hs_hook_hold); for another hook nothing is printed text  without a
- * newline */
+ * hook  made by hs_progress_hook(), not yet freed (hs_hook_hold); for another hook nothing is printed
+ * text  without a newline */
 HS_API void hs_progress_print(hs_hook hook, const char *text);
 
 /* Removes the progress line from the terminal until its next update. `hook` as for hs_progress_print(). */

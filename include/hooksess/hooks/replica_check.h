@@ -10,9 +10,8 @@
  *     hs_hook hook = hs_replica_check(.every_n_steps = 2);
  *
  * List it on all ranks, before savers. A check compares a CRC-32C of each variable in one collective call, or three if
- * they differ. Local (HS_VARIABLE_LOCAL) and partitioned variables (hs_variable_slice) are not checked. The values that
- * most ranks have are correct; if there is a tie, those of rank 0. Rank 0 decides when to check. With one rank nothing is
- * checked.
+ * they differ. Local (HS_VARIABLE_LOCAL) and partitioned variables (hs_variable_slice) are not checked. The values of
+ * most ranks are correct; in a tie, those of rank 0. Rank 0 decides when to check. With one rank nothing is checked.
  *
  * Threads: any thread, at any time. */
 

@@ -4,9 +4,8 @@
 
 #include <hooksess/hook.h>
 
-/* Writes status.json and outcome.json, the state of a training and its end, for schedulers and scripts. Their fields are
- * in docs/file-formats.md. A training session with a checkpoint_dir has this hook already
- * (hs_training_options.no_run_status). Beyond TensorFlow.
+/* Writes status.json and outcome.json, the state of a training and its end (docs/file-formats.md). A training session
+ * with a checkpoint_dir already has it (no_run_status). Beyond TensorFlow.
  *
  *     hs_hook hook = hs_run_status(.status_dir = "run");
  *

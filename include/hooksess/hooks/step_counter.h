@@ -5,9 +5,9 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Measures global steps per second. The log gets "step 1200: 2 steps/s", at most once a second: the mean since the last
- * such line. The rate of each interval is the scalar "global_step/sec" (with the name of the step's variable) in an event
- * file. TensorFlow: StepCounterHook.
+/* Measures global steps per second. The log gets the mean since its last rate, at most once a second. The rate of each
+ * interval is the scalar "global_step/sec" (with the name of the step's variable) in an event file. TensorFlow:
+ * StepCounterHook.
  *
  * It can also measure units per second, and FLOPs utilization (MFU):
  *

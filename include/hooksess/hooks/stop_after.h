@@ -13,7 +13,7 @@
  * interrupted (hs_outcome.interrupted), and hs_outcome_exit_code() returns 75 after the save.
  *
  * If a resumed training has no time left in total_secs for a step and a save, it ends with HS_REASON_ALREADY_DONE. If
- * another limit is already over, the session is interrupted before its first run.
+ * another limit is over, the session is interrupted before its first run.
  *
  * The state "hooksess/hook/stop_after" in checkpoints is a time (HS_HOOK_STATE_VARIES).
  *

@@ -13,8 +13,8 @@
  *     hs_hook hook = hs_summary_saver(.summary_ops = HS_NAMES("summary/weights"), .every_n_steps = 50,
  *                                     .summary_dir = "run");
  *
- * A summary op gives a string, a serialized Summary: see graph_summary.h and summary.h. An empty string writes nothing; a
- * tensor of another type is HS_INVALID_ARGUMENT.
+ * A summary op gives a string, a serialized Summary: see graph_summary.h and summary.h. An empty string writes nothing;
+ * another type is HS_INVALID_ARGUMENT.
  *
  * The first run writes a session log START at its step (summary.h). With a trigger, the first run is fetched only if
  * `first` is set. Its `last` fetches at the end by an extra run, unless that step was fetched or no run was made. The end

@@ -10,7 +10,7 @@
  *     hs_hook hook = hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "run/heartbeat.json");
  *
  * A thread checks once a second, or every floor_secs / 20 if that is shorter. Signs of life are runs, raw runs, changes
- * of the phase or of the called hook, and calls of hs_session_poll() and hs_raw_session_stop_requested(), but not of
+ * of the phase or the called hook, and calls of hs_session_poll() and hs_raw_session_stop_requested(), but not of
  * hs_op_stop_requested(). A dequeue that waits is phase DATA.
  *
  * The limit of a phase is its floor, or `factor` times the longest time without a sign of life so far, whichever is
