@@ -16,8 +16,7 @@
  *
  * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved; that of unchecked runs may be.
  *
- * List the guard first: hooks in front of it act on the bad state at the boundary, and see the global step from before
- * update_op.
+ * Hooks in front of the guard act on the bad state at the boundary, and see the global step from before update_op.
  *
  * A spike is a loss more than `spike_zscore` standard deviations above the mean of its last `spike_window` accepted
  * values. NaN, infinities and spikes are not accepted. No loss is a spike until the window is full, or if all its values

@@ -20,7 +20,7 @@ HS_BEGIN_DECLS
 typedef struct hs_scalars_options {
     size_t size;
     const char *const *tensors; /* tensors or values of one number each. NULL: none */
-    const char *const *labels;  /* tags in TensorBoard, one for each tensor. NULL: the tensors' names */
+    const char *const *labels;  /* names (TensorBoard's tags), one for each tensor. NULL: the tensors' names */
     /* Metrics (hs_raw_session_set_metric), in the next row after they were set. Set at least one of tensors and metrics */
     const char *const *metrics;
     int64_t every_n_steps; /* steps between rows. Without a schedule: 100 */
