@@ -5,7 +5,7 @@
 #include <hooksess/records.h>
 #include <hooksess/summary.h>
 
-/* Reads event files, of this library, TensorFlow and others.
+/* Reads event files.
  *
  *     hs_event_reader *reader = hs_event_reader_open("run", NULL, &err);
  *     const hs_event *event;
@@ -33,10 +33,10 @@ typedef enum hs_event_kind {
     HS_EVENT_META_GRAPH = 9
 } hs_event_kind;
 
-/* Returns "summary", "session_log" and so on, or "other". */
+/* "summary", "session_log" and so on, or "other". */
 HS_API const char *hs_event_kind_name(hs_event_kind kind);
 
-/* How a value of a summary is stored. Its `plugin` says how it is shown. */
+/* How a value of a summary is stored. */
 typedef enum hs_event_value_kind {
     HS_EVENT_VALUE_OTHER = 0,
     HS_EVENT_VALUE_SCALAR = 2,    /* a float */
@@ -46,21 +46,21 @@ typedef enum hs_event_value_kind {
     HS_EVENT_VALUE_TENSOR = 8     /* a serialized TensorProto */
 } hs_event_value_kind;
 
-/* Returns "scalar", "image", "histogram", "audio", "tensor" or "other". */
+/* "scalar", "image", "histogram", "audio", "tensor" or "other". */
 HS_API const char *hs_event_value_kind_name(hs_event_value_kind kind);
 
-/* A value of a summary. Strings may hold any bytes, and do not end with a zero; a missing string has 0 bytes. Frozen. */
+/* A value of a summary. Strings may hold any bytes, without a final zero; a missing string has 0 bytes. Frozen. */
 typedef struct hs_event_value {
     hs_string tag, node_name;
-    hs_string plugin, plugin_content; /* from the metadata, which often only the first value of a tag has */
+    hs_string plugin, plugin_content; /* from the metadata, often only in the first value of a tag */
     hs_string display_name, description;
     hs_event_value_kind kind;
     hs_dtype dtype; /* of a tensor */
     hs_shape shape; /* of a tensor. Rank -1: not stored, or above HS_MAX_RANK */
-    double scalar;  /* the number of a scalar, or of a tensor with one number. Otherwise NaN, and has_scalar is false */
+    double scalar;  /* of a scalar, or a tensor with one number. Otherwise NaN, and has_scalar is false */
     bool has_scalar;
     unsigned char reserved_has_scalar[7];
-    hs_bytes bytes; /* the serialized message of the kind. {0} for a scalar */
+    hs_bytes bytes; /* the serialized message. {0} for a scalar */
     void *reserved[4];
 } hs_event_value;
 
@@ -84,9 +84,9 @@ typedef struct hs_event {
 /* A damaged part of a file. Frozen. */
 typedef struct hs_event_damage {
     const char *path;
-    uint64_t offset;   /* of the first damaged byte in the file */
-    uint64_t bytes;    /* number of skipped bytes */
-    bool is_truncated; /* the file ends inside a record, as after a crash of the writer */
+    uint64_t offset;   /* of the first damaged byte */
+    uint64_t bytes;    /* skipped bytes */
+    bool is_truncated; /* the file ends inside a record */
     unsigned char reserved_is_truncated[7];
     const char *message; /* one line, with path and offset */
     void *reserved[4];
@@ -100,22 +100,22 @@ typedef struct hs_event_reader_options {
     bool follow; /* also read later records, and files that appear later */
     unsigned char reserved[7];
     int64_t max_record_bytes; /* largest record; a longer one counts as damage. 0: 2 GiB; HS_NEVER: no limit */
-    /* Called by hs_event_reader_next for each damaged part. `damage` is valid during the call. NULL: log a warning */
+    /* Called for each damaged part, valid during the call. NULL: log a warning */
     void (*damaged)(void *user, const hs_event_damage *damage);
     void *user;
 } hs_event_reader_options;
 #define HS_EVENT_READER_OPTIONS(...) HS_OPTIONS(hs_event_reader_options, __VA_ARGS__)
 
-/* Opens one event file, or a directory: all files in it whose names contain "tfevents", in the order of their names, as
- * TensorBoard does. Subdirectories are not read. With `follow`, a file that appears is read after the current one, if its
- * name is later. `options` may be NULL. HS_NOT_FOUND: `path` does not exist. */
+/* Opens one event file, or a directory: all files directly in it whose names contain "tfevents", in the order of their
+ * names. With `follow`, a file that appears later is read if its name is after the current one. `options` may be NULL.
+ * HS_NOT_FOUND: `path` does not exist. */
 HS_API hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_options *options, hs_error *err);
 HS_API void hs_event_reader_close(hs_event_reader *reader);
 
 /* Sets *event to the next event, valid until the next call with `reader`. Does not wait.
  *
  *   HS_OUT_OF_RANGE   the end of the last file (without `follow`)
- *   HS_UNAVAILABLE    no event now, or a record that is still being written: call again later (with `follow`)
+ *   HS_UNAVAILABLE    no complete event now: call again later (with `follow`)
  *   others            from the file system. Calling again retries
  *
  * Damage is reported and skipped, and is not an error: a bad record by its length; if the length is damaged, up to the

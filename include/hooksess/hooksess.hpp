@@ -2,8 +2,8 @@
 #ifndef HOOKSESS_HPP
 #define HOOKSESS_HPP
 
-/* The library for C++17 and later, header-only. The designated initializers of this example need C++20. In C++17, declare a
- * variable, and set its size and fields.
+/* The library for C++17 and later, header-only (docs/guide/cpp.md). The designated initializers below need C++20; in
+ * C++17, set the size and the fields of a variable.
  *
  *     hs::graph g;
  *     std::vector<float> weights(784 * 10);
@@ -18,11 +18,11 @@
  *     return s.close().exit_code();
  *
  * Lifetime: declare the memory of variables first, then the graph, then the session. An op that fills a queue must end
- * within stop_grace_secs, because its thread would otherwise use a destroyed graph.
+ * within stop_grace_secs.
  *
- * Errors: functions that build a graph throw hs::error. A failing run returns its code, and should_stop() is true from then
- * on. An exception of a lambda ends the run with HS_INTERNAL, or the code of the hs::error. If an exception unwinds the
- * stack past a session, the session fails and saves nothing more.
+ * Errors: functions that build a graph throw hs::error. A failing run returns its code, and should_stop() is then true.
+ * An exception of a lambda ends the run with HS_INTERNAL, or the code of the hs::error. If an exception unwinds the stack
+ * past a session, the session fails and saves nothing more.
  *
  * Threads: one thread at a time per object. Any thread may call session::interrupt and session::request_stop. */
 
@@ -89,7 +89,7 @@ template <class T> constexpr hs_dtype dtype()
     }
 }
 
-/* Calls `body` and converts exceptions to errors, except those of pthread_exit and cancellation. */
+/* Converts exceptions to errors, except those of pthread_exit and cancellation. */
 template <class Body> hs_code guarded(hs_error *err, Body &&body)
 {
     try {
@@ -123,7 +123,7 @@ inline hs_shape shape_of(std::initializer_list<int64_t> dims)
     return hs_shape_of(static_cast<int32_t>(dims.size()), dims.begin());
 }
 
-/* A list of names for C, ended by NULL. The strings must outlive it. */
+/* A list of names for C. The strings must outlive it. */
 inline std::vector<const char *> pointers_of(const std::vector<std::string> &names)
 {
     std::vector<const char *> pointers;
@@ -203,11 +203,9 @@ class graph
     graph(graph &&) = default;
     graph &operator=(graph &&) = delete; /* would destroy the ops before the graph */
 
-    /* A variable: saved and restored, in the program's memory. Without a shape, a vector has one dimension.
-     *
-     * The vector may be assigned, swapped or reallocated, but its size must stay the same. Otherwise a save or a run fails
-     * with HS_FAILED_PRECONDITION. An empty vector with a shape is allocated later, by a step or a restore, like a NULL
-     * pointer (hs_graph_variable_at). hs_save_options.overlap has no effect on vectors. */
+    /* A variable, saved and restored. Without a shape, a vector has one dimension. The vector may be assigned, swapped or
+     * reallocated, but a save or a run fails with HS_FAILED_PRECONDITION if its size has changed. An empty vector with a
+     * shape is allocated later, by a step or a restore. hs_save_options.overlap has no effect on vectors. */
     template <class T>
     void variable(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
     {
@@ -242,7 +240,7 @@ class graph
         kept_.push_back(std::move(kept));
         check(hs_graph_add_variable(get(), &def));
     }
-    /* A variable in memory that `pointer` points to. See hs_graph_variable_at. The pointer must outlive the session. */
+    /* A variable in memory that `pointer` points to (hs_graph_variable_at). The pointer must outlive the session. */
     template <class T> void variable(const std::string &name, T *&pointer, std::initializer_list<int64_t> shape)
     {
         hs_variable_def def{};
@@ -264,7 +262,7 @@ class graph
         check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), hs_shape_of(0, nullptr), &scalar));
     }
 
-    /* State of plain bytes without pointers, such as the position in the data. See hs_graph_bytes. */
+    /* State of plain bytes without pointers, such as the position in the data (hs_graph_bytes). */
     template <class T> void bytes(const std::string &name, T &plain)
     {
         static_assert(std::is_trivially_copyable_v<T>, "the type must be trivially copyable");
@@ -335,8 +333,8 @@ class graph
         check(hs_graph_add_op(get(), &def));
     }
 
-    /* State that << writes and >> reads as text, such as an engine of <random>. It must outlive the session. Numbers and
-     * strings do not compile: use variable() or bytes(). */
+    /* State that << writes and >> reads as text, such as an engine of <random>. It must outlive the session. Not for
+     * numbers and strings. */
     template <class State> void state(const std::string &name, State &state)
     {
         static_assert(!std::is_arithmetic_v<State> && !std::is_same_v<State, std::string>,
@@ -439,8 +437,7 @@ struct hook_options {
     std::function<void()> end = {}; /* the session ends normally */
 };
 
-/* Creates a hook for HS_HOOKS. The session frees it, also if it cannot be opened; without a session call hs_hook_free().
- * The session's thread calls the functions. If one throws, the hook fails. */
+/* Creates a hook for HS_HOOKS. Without a session call hs_hook_free(). If a function throws, the hook fails. */
 inline hs_hook hook(std::string name, hook_options options)
 {
     struct lambdas {
@@ -490,8 +487,7 @@ inline hs_hook hook(std::string name, hook_options options)
     return hook;
 }
 
-/* Creates a sink for hs_scalars. The session's thread calls `write` with each row. If it throws, the sink fails. The hook
- * frees it. */
+/* Creates a sink for hs_scalars, which frees it. `write` gets each row. If it throws, the sink fails. */
 inline hs_scalar_sink scalar_sink(std::string name, std::function<void(const hs_scalar_row &)> write)
 {
     struct lambda {
@@ -558,7 +554,7 @@ class session
             hs_session_close(c_, nullptr);
     }
 
-    /* Returns true if the loop must end, also after a failed run. */
+    /* True if the loop must end, also after a failed run. */
     bool should_stop() const
     {
         return failed_ || hs_session_should_stop(c_);
@@ -583,7 +579,7 @@ class session
         const scope calling(calling_);
         return hs_step_end(c_);
     }
-    /* Returns the global step, or -1 if it is unknown. */
+    /* The global step, or -1 if it is unknown. */
     int64_t global_step() const
     {
         return hs_session_global_step(c_, nullptr);
@@ -597,7 +593,7 @@ class session
     {
         hs_session_request_stop(c_);
     }
-    /* Returns the error of the last run or of opening. */
+    /* The error of the last run or of opening. */
     const hs_error &last_error() const
     {
         return err_;
@@ -635,7 +631,7 @@ class session
 };
 
 /* Open a training session, or a session with your hooks only. They do not throw: if opening fails, the log says why, and
- * should_stop() is true. Hooks are freed in any case. */
+ * should_stop() is true. */
 inline session training_session(const graph &g, const hs_training_options *options)
 {
     hs_error err;

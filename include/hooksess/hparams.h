@@ -15,8 +15,8 @@
  *                                   HS_HPARAM("optimizer", STRING, .string = "adam"))), &err);
  *     hs_summary_writer_summary(writer, hs_summary_serialized(summary), 0, &err);
  *
- * Write the Summary at step 0, so that a run that resumes at a later step does not discard it. The errors are those of
- * summary_values.h. All text is UTF-8; NULL: none. TensorBoard: hparams_config, hparams.
+ * Write the Summary at step 0: a resumed run then keeps it. Errors: as in summary_values.h. All text is UTF-8; NULL:
+ * none. TensorBoard: hparams_config, hparams.
  *
  * Threads: one thread at a time per object. */
 
@@ -32,7 +32,7 @@ typedef enum hs_hparam_type {
 /* A hyperparameter and its value. Frozen. */
 typedef struct hs_hparam {
     const char *name;    /* (required) */
-    hs_hparam_type type; /* (required) says which of the next fields is the value */
+    hs_hparam_type type; /* (required) selects the value */
     bool flag;           /* HS_HPARAM_BOOL */
     unsigned char reserved[3];
     double number;      /* HS_HPARAM_NUMBER: finite */

@@ -4,8 +4,7 @@
 
 #include <hooksess/hook.h>
 
-/* To send the numbers of hs_scalars (hooks/scalars.h) to a file, a socket or a screen, write a scalar sink: callbacks that
- * get each row. Beyond TensorFlow.
+/* Callbacks that get each row of hs_scalars (hooks/scalars.h). Beyond TensorFlow.
  *
  *     static hs_code write_row(void *self, const hs_scalar_row *row, hs_error *err)
  *     {
@@ -20,7 +19,7 @@
  *     ...
  *     hs_hook hook = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 10, .sink = {.ops = &printer});
  *
- * examples/prometheus writes a text file for Prometheus. The session's thread calls all callbacks. */
+ * See also examples/prometheus. */
 
 HS_BEGIN_DECLS
 
@@ -29,9 +28,9 @@ typedef struct hs_scalar {
     const char *name; /* the label, or the name of the tensor or metric. NULL: the end of the row */
     int64_t step;     /* the row's; for a metric, the step at which it was set */
     double value;     /* NaN if `known` is false */
-    int64_t integer;  /* the exact value if `dtype` is an integer type or HS_BOOL; HS_UINT64: the same bits */
+    int64_t integer;  /* exact, if `dtype` is an integer type or HS_BOOL; HS_UINT64: the same bits */
     hs_dtype dtype;   /* of the tensor. For a metric HS_DOUBLE */
-    bool known;       /* false: a metric that was not set since the last row; a value that no step has computed */
+    bool known;       /* false: a metric not set since the last row; a value that no step has computed */
     unsigned char reserved[3];
 } hs_scalar;
 
@@ -42,20 +41,20 @@ typedef struct hs_scalar_row {
     const hs_scalar *scalars; /* tensors, then metrics; ended by a NULL name. The same names in each row */
     int64_t unix_ns;          /* nanoseconds since 1970, UTC */
     int64_t now_ns;           /* monotonic clock, nanoseconds */
-    /* Step and monotonic time before the first run since the session's creation, a restore, or a step that decreased. The
-     * steps per second since then are (step - begin_step) * 1e9 / (now_ns - begin_ns) */
+    /* Step and monotonic time before the first run since the session's creation, a restore, or a step that decreased.
+     * Steps per second since then: (step - begin_step) * 1e9 / (now_ns - begin_ns) */
     int64_t begin_step;
     int64_t begin_ns;
 } hs_scalar_row;
 
 /* The callbacks. All but `write` may be NULL.
  *
- *   open        The variables have their values: when the session is created, and after each restore (recovery, rollback).
+ *   open        When the session is created, and after each restore (recovery, rollback); variables have their values.
  *               Rows of later steps than hs_raw_session_global_step() follow, possibly again: discard the old ones
- *   write       A row, only while `open` has succeeded. HS_STOP: the sink wants no more rows until the next `open`
+ *   write       A row, only while `open` has succeeded. HS_STOP: no more rows until the next `open`
  *   flush       Make all rows durable. Before each checkpoint and at the end
  *   end         The session ends normally, after at least one run. The row has no scalars
- *   close       Once per session, however it ends, also if `open` was not called
+ *   close       Once per session, also if `open` was not called
  *   save_state  The sink's part of a checkpoint, after `flush`; as in hs_hook_ops
  *   load_state  Before `open`
  *   destroy     Frees `self`. Once
@@ -79,7 +78,7 @@ typedef struct hs_scalar_sink_ops {
     void (*destroy)(void *self);
 } hs_scalar_sink_ops;
 
-/* A sink: its callbacks and their state, passed by value. `ops` must live as long as the hook. Frozen. */
+/* A sink. `ops` must live as long as the hook. Frozen. */
 typedef struct hs_scalar_sink {
     const hs_scalar_sink_ops *ops; /* NULL: no sink */
     void *self;

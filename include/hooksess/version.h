@@ -20,13 +20,11 @@
 
 HS_BEGIN_DECLS
 
-/* Returns the version of the loaded library, such as "0.1.0". */
+/* The version of the loaded library, such as "0.1.0". */
 HS_API const char *hs_version(void);
 
-/* Returns the size in bytes that a struct has in the loaded library, or 0 for an unknown name. For bindings of other
- * languages (docs/abi.md).
- *
- * type   name of a struct that begins with its size, such as "hs_session_options" */
+/* Returns the size in bytes that the struct `type`, such as "hs_session_options", has in the loaded library, or 0 for an
+ * unknown name. For bindings of other languages (docs/abi.md). */
 HS_API size_t hs_struct_size(const char *type);
 
 HS_END_DECLS

@@ -6,15 +6,12 @@
 #include <hooksess/scaffold.h>
 #include <hooksess/trigger.h>
 
-/* Saves checkpoints: when the session is created, every N steps or seconds, on hs_session_request_save(), where a stop
- * takes effect, and at the end. TensorFlow: CheckpointSaverHook.
+/* Saves checkpoints. TensorFlow: CheckpointSaverHook.
  *
  *     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = "run", .every_n_secs = 600, .metric = "eval/accuracy",
  *                                        .background = true);
  *
- * A save takes place at the boundary and logs "step 500: saved run/model.ckpt-500 (32 bytes, 0.001 s)". No step is saved
- * twice, and a checkpoint that was just restored is not saved again. A schedule in steps is saved in the checkpoint: a
- * resumed run saves at the same steps.
+ * It saves at the boundary. No step is saved twice, and a restored checkpoint is not saved again.
  *
  *   save              with a trigger                          if a background save is in progress
  *   at creation       only with `first`, or a listed step     in the foreground
@@ -25,27 +22,26 @@
  *                     stop, or a hook's end restored a state
  *
  * If the file system fails (hs_error.os_error is set) or memory is exhausted (HS_RESOURCE_EXHAUSTED), on_failure decides.
- * Any other failure, and any failure of the save at creation, ends the run with its error.
+ * Any other failure, and any at creation, ends the run.
  *
- * `begin` creates and locks the directory. If another process saves there, opening the session fails with
- * HS_FAILED_PRECONDITION before anything is restored. Each creation of a session also writes graph.pbtxt and the graph's
- * events, if the backend has a graph to show.
+ * `begin` creates and locks the directory. If another process saves there, it fails with HS_FAILED_PRECONDITION, before a
+ * restore. If the backend has a graph, the directory also gets graph.pbtxt and the graph's events.
  *
- * With hs_session_options.signals: if a save takes half of signal_grace_secs, the hook logs it once. From 80 % on, it logs
- * a warning and saves more often than configured, spending at most 5 % of the run time on saves. So a kill loses less.
+ * With hs_session_options.signals, a save that takes half of signal_grace_secs is logged. From 80 % on, the hook warns
+ * and saves more often, at most 5 % of the run time.
  *
- * Threads: any thread, at any time. The session's thread calls the listeners. */
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
-/* Callbacks around each save. Any may be NULL. A failure ends the run, whatever on_failure says. A checkpoint whose
- * after_save fails stays. In a group, only rank 0 calls them: they must not execute collective ops, for which the other
- * ranks would not come. TensorFlow: CheckpointSaverListener. */
+/* Callbacks around each save. Any may be NULL. A failure ends the run, whatever on_failure says; after a failed
+ * after_save the checkpoint stays. In a group only rank 0 calls them: they must not execute collective ops. TensorFlow:
+ * CheckpointSaverListener. */
 typedef struct hs_saver_listener_ops {
     size_t size;
     hs_code (*begin)(void *self, hs_error *err); /* when the session is opened */
     hs_code (*before_save)(void *self, hs_raw_session *session, int64_t step, hs_error *err);
-    /* The checkpoint is durable. Set *request_stop to true to stop the training; it is false before */
+    /* The checkpoint is durable. *request_stop is false before; true stops the training */
     hs_code (*after_save)(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err);
     /* At a normal end, after the last save */
     hs_code (*end)(void *self, hs_raw_session *session, int64_t step, hs_error *err);
@@ -57,48 +53,46 @@ typedef struct hs_saver_listener {
     void *self;
 } hs_saver_listener;
 
-/* .listeners = HS_LISTENERS({&ops, &state}). A named array ends with {0}. */
+/* .listeners = HS_LISTENERS({&ops, &state}) */
 #define HS_LISTENERS(...) HS__LIST(hs_saver_listener, __VA_ARGS__, {.ops = NULL})
 
-/* What happens if the file system or memory fails during a save. The existing checkpoints stay, files of the failed save
- * are removed, and the log gets a warning. At a stop and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE
- * retries without a limit. After a signal or hs_session_interrupt, RETRY and PAUSE also fail while there is still time
- * to close the session (hs_session_options.signal_grace_secs), and after a second signal. */
+/* What happens if the file system or memory fails. The failed save is removed, older checkpoints stay, and the log gets a
+ * warning. At a stop and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE retries without a limit. After a
+ * signal or hs_session_interrupt, RETRY and PAUSE fail early enough to close the session within signal_grace_secs, and at
+ * a second signal. */
 typedef enum hs_save_failure {
-    HS_SAVE_FAILURE_SKIP = 0,  /* training continues; the next save is the next one of the schedule */
+    HS_SAVE_FAILURE_SKIP = 0,  /* training continues until the next save of the schedule */
     HS_SAVE_FAILURE_RETRY = 1, /* training continues; the save is retried after 1, 2, 4 ... 64 seconds */
-    HS_SAVE_FAILURE_PAUSE = 2, /* training waits; retried every second until it succeeds or a stop is requested */
+    HS_SAVE_FAILURE_PAUSE = 2, /* training waits; retried every second until success or a stop request */
     HS_SAVE_FAILURE_FAIL = 3   /* the run fails */
 } hs_save_failure;
 
 typedef struct hs_checkpoint_saver_options {
     size_t size;
-    const char *checkpoint_dir;         /* (required) created if it is missing, with the directories above it */
-    const char *checkpoint_basename;    /* the BASENAME in CHECKPOINT_DIR/BASENAME-STEP. NULL: "model.ckpt" */
-    int64_t every_n_steps;              /* steps between saves. Set one of every_n_steps, every_n_secs and trigger */
-    double every_n_secs;                /* seconds between saves, instead of every_n_steps */
-    const hs_trigger *trigger;          /* instead of every_n_secs and every_n_steps */
-    hs_saver *saver;                    /* borrowed. NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
-    hs_scaffold *scaffold;              /* borrowed. Not together with saver */
+    const char *checkpoint_dir;         /* (required) */
+    const char *checkpoint_basename;    /* of CHECKPOINT_DIR/BASENAME-STEP. NULL: "model.ckpt" */
+    int64_t every_n_steps;              /* steps between saves. Set one of the three */
+    double every_n_secs;                /* or: seconds between saves */
+    const hs_trigger *trigger;          /* or: a trigger */
+    hs_saver *saver;                    /* NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
+    hs_scaffold *scaffold;              /* borrowed; invalid with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
-    /* Metric by which hs_saver_options.keep_best chooses: a metric of the session (hs_raw_session_set_metric) or a tensor.
-     * If a metric of the session was not set at the saved step, or no step has computed a value of the graph
-     * (hs_raw_session_is_computed), the checkpoint is not among the best. A tensor is fetched by an extra run at each save,
-     * in a group on all ranks. List evaluating hooks in front of this one. NULL: keep_best is
-     * unused */
+    /* Metric for hs_saver_options.keep_best: a metric of the session (hs_raw_session_set_metric) or a tensor. A
+     * checkpoint without a value of its step (hs_raw_session_is_computed) is not among the best. An extra run fetches a
+     * tensor at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL: none */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
-    int64_t copy_limit;  /* with background: largest state to copy, in bytes; larger: foreground. 0, HS_NEVER: no limit */
+    int64_t copy_limit; /* with background: bytes of the largest state to copy. Larger: foreground. 0, HS_NEVER: no limit */
     int64_t max_to_keep; /* newest checkpoints to keep. 0: as the saver's options say; HS_NEVER: all */
     /* A thread writes a copy of the state (hs_save_options). after_save and failures follow in a later step. Saves at
      * creation, at a stop, at the end and after a failure are in the foreground */
     bool background;
-    bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
-    bool no_graph_def; /* no graph.pbtxt and no .meta files. The event file has the graph in any case */
+    bool overlap;      /* with background: copies during the next runs. Only if ops alone change variables */
+    bool no_graph_def; /* no graph.pbtxt and no .meta files; the event file still has the graph */
     unsigned char reserved[5];
-    /* The group of the session (hs_session_options.group), required in a group. All ranks have the hook, and rank 0 writes
-     * the files. NULL: no group */
+    /* The session's group (hs_session_options.group), required in a group. All ranks list the hook; rank 0 writes. NULL:
+     * no group */
     const hs_group *group;
 } hs_checkpoint_saver_options;
 

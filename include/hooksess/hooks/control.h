@@ -10,36 +10,31 @@
  *     ...
  *     hs_hook hook = hs_control(.path = "run/control", .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 1}));
  *
- * An order is a line of at most 1000 bytes:
+ * An order is a line of at most 1000 bytes. Empty lines are ignored; invalid lines are logged and skipped.
  *
  *   save             saves a checkpoint (hs_raw_session_request_save)
  *   stop             stops before the training is done (hs_outcome.interrupted)
  *   set NAME=VALUE   sets a knob to a number in JSON's form (0.001, 1e-3), true or false
  *
- * Empty lines are ignored. Invalid lines are logged and skipped; the other lines of the file are executed.
- *
- * The hook renames the file to PATH.taken, reads it and removes it. Write it under another name in that directory and
- * rename it, so that the hook never reads half an order:
+ * The hook renames the file to PATH.taken, reads it and removes it. Write it under another name in the same directory and
+ * rename it:
  *
  *   echo 'set rate=0.001' > run/order && chmod go-w run/order && mv run/order run/control
  *
- * It reads after the first training run, and then once a second, after a run. It uses the operating system's files, also
- * if hs_env.files is set.
+ * It reads after the first training run, and then once a second, after a run, with the operating system's files, not
+ * hs_env.files.
  *
- * The file must belong to the user of the process, and the mode must not let others write (022). Symbolic links, other
- * kinds of files, and files over 64 KiB are refused with one line in the log. The hook does not protect against users who
- * can write to the directory.
+ * The file must be a regular file of the user of the process, of at most 64 KiB, that others cannot write (022). Other
+ * files are refused with a line in the log. Users who can write to the directory can give orders.
  *
- * A set value holds from the next run on. It is logged, and with summary_dir written as the scalar "control/NAME".
- * Checkpoints save the values that were set, and a restore sets them again: a resumed run continues with them. A restore of
- * a checkpoint from before a value was set undoes it, with a line in the log. That needs the earlier value: a knob without
- * `value` keeps the new one. Saved values without a knob, or outside its limits, are ignored with a line in the log. List
- * the hook in front of savers.
+ * A set value holds from the next run on, and is logged. Checkpoints save set values, and a restore sets them again. A
+ * restore of an earlier checkpoint undoes a value; a knob without `value` keeps it. Saved values without a knob, or
+ * outside its limits, are ignored. The log reports both. List the hook in front of savers.
  *
- * In a group only rank 0 reads orders; they take effect on all ranks. A value is set in the boundary after the run, on rank
- * 0 first. If a knob's `set` refuses it there, it changes on no rank. If it refuses it only on another rank, the run fails.
+ * In a group only rank 0 reads orders. They take effect on all ranks, in the boundary. If a knob's `set` refuses a value
+ * on rank 0, no rank changes; if only on another rank, the run fails.
  *
- * Threads: any thread, at any time. The session's thread calls the knobs' functions. */
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
@@ -56,30 +51,29 @@ typedef union hs_knob_value {
     bool truth;      /* HS_KNOB_BOOL */
 } hs_knob_value;
 
-/* A number of the program that orders may change. Frozen. */
+/* A number that orders may change. Frozen. */
 typedef struct hs_knob {
     const char *name; /* (required) unique; at most 64 letters, digits and "_-./". Copied */
     hs_knob_kind kind;
     int32_t reserved_kind;
-    /* The number in the program's memory, for example a variable's. It must outlive the session. Set `value` or `set`, or
-     * both */
+    /* The number in the program's memory, which must outlive the session. Set `value`, `set` or both */
     void *value;
-    /* Called with each valid new value, before it is written to `value`: between runs, or while the session is opened. If
-     * it fails, the value does not change */
+    /* Called with a valid new value before it is written to `value`: between runs, or at opening. If it fails, the value
+     * stays */
     hs_code (*set)(void *user, hs_knob_value value, hs_error *err);
     void *user;
     double min, max; /* limits. Both 0: any finite value */
     unsigned char reserved[16];
 } hs_knob;
 
-/* .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 1}, ...). A named array ends with {0}. */
+/* .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 1}, ...) */
 #define HS_KNOBS(...) HS__LIST(hs_knob, __VA_ARGS__, {.name = NULL})
 
 typedef struct hs_control_options {
     size_t size;
     const char *path;        /* (required) the file */
     const hs_knob *knobs;    /* HS_KNOBS(...). NULL: none */
-    const char *summary_dir; /* directory of the session's event file for changes. NULL: none */
+    const char *summary_dir; /* event file for the changes, as scalars "control/NAME". NULL: none */
 } hs_control_options;
 
 HS_API hs_hook hs_control_hook(const hs_control_options *options);

@@ -6,55 +6,49 @@
 #include <hooksess/trigger.h>
 
 /* Evaluates the model during training: runs an op over the batches of a data set and reads metrics. The metrics go to the
- * log, to the session (hs_raw_session_metric) as "NAME/METRIC", and to an event file. For several data sets, use several
- * hooks with different names. TensorFlow: InMemoryEvaluatorHook.
+ * log, to the session (hs_raw_session_metric) as "NAME/METRIC", and to an event file. TensorFlow: InMemoryEvaluatorHook.
  *
  *     hs_hook hook = hs_evaluation(.metrics = HS_NAMES("accuracy", "loss"), .reset_ops = HS_NAMES("clear"),
  *                                  .eval_op = "eval_batch", .every_n_steps = 500, .n_batches = 40);
  *
- * logs "step 500: eval: accuracy = 0.91, loss = 0.3 (40 batches, 1.20 s)".
+ * It evaluates at the boundary, first one interval after the session's creation. Its runs call no hooks. List hooks that
+ * read the metrics, such as early_stopping, and savers behind it.
  *
- * It evaluates at the boundary. The first interval begins when the session is created; with a trigger's `first`, the first
- * run is evaluated. A schedule in steps is saved in the checkpoint, and a resumed run continues it. Its runs call no hooks.
- * Hooks behind it in the list see the metrics in the same boundary: list early_stopping and savers there.
+ * If a stop is requested from outside, by a signal for example, the evaluation is abandoned and reports nothing. A stop
+ * by a hook of the same run does not abandon it.
  *
- * If a stop is requested from outside before the last batch, by a signal for example, the evaluation is abandoned and
- * reports nothing. A stop by a hook of the same run, as at the last step, does not abandon it.
+ * In a group all ranks evaluate when rank 0 does, and get the metrics of rank 0, which writes them. If the ops compute
+ * sums over the ranks, the number of batches must be the same on all.
  *
- * In a group all ranks evaluate, when rank 0 does, and have the metrics of rank 0, which writes them. The ops may compute
- * sums over the ranks; then n_batches, or the number of batches until HS_OUT_OF_RANGE, must be the same on all.
- *
- * Threads: any thread, at any time. The session's thread calls `evaluate`. */
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
-/* Evaluates in another way, and reports values with hs_raw_session_set_metric(). It may run the session. HS_OUT_OF_RANGE is
+/* Evaluates in another way, and reports values with hs_raw_session_set_metric(). May run the session. HS_OUT_OF_RANGE is
  * a normal end; any other failure fails the hook. */
 typedef hs_code (*hs_evaluate_fn)(void *user, hs_raw_session *session, int64_t step, hs_error *err);
 
 typedef struct hs_evaluation_options {
     size_t size;
-    const char *name; /* the NAME in "NAME/METRIC". NULL: "eval" */
-    /* Names of tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
+    const char *name; /* NAME, unique among several evaluations. NULL: "eval" */
+    /* Tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
     const char *const *metrics;
-    const char *const *reset_ops; /* names of ops that run before the first batch, to clear the metrics. NULL: none */
-    /* Op that evaluates one batch. NULL: none. In a group it must not be a collective op, unless all ranks have the same
-     * number of batches */
+    const char *const *reset_ops; /* ops that run before the first batch, to clear the metrics. NULL: none */
+    /* Op that evaluates one batch. NULL: none. Not a collective op, unless all ranks have the same number of batches */
     const char *eval_op;
     hs_evaluate_fn evaluate; /* instead of metrics, ops and summary_dir */
     void *user;
-    /* Steps between evaluations. Set one of every_n_steps, every_n_secs and trigger; with at_end, none is needed */
+    /* Steps between evaluations. Set one of the three, or at_end */
     int64_t every_n_steps;
-    double every_n_secs;       /* seconds between evaluations, instead of every_n_steps */
-    const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` works as at_end */
-    bool at_end;               /* evaluates also at the end, if that step is not evaluated yet */
+    double every_n_secs;       /* or: seconds between evaluations */
+    const hs_trigger *trigger; /* or: a trigger. Its `last` works as at_end */
+    bool at_end;               /* also evaluates at the end, if that step is not evaluated yet */
     unsigned char reserved[7];
-    /* With eval_op: number of its runs. 0, HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation, not the training.
-     * If there was no batch, the log gets a warning and nothing is reported */
+    /* With eval_op: number of its runs. 0, HS_NEVER: until HS_OUT_OF_RANGE, which does not end the training. Without any
+     * batch, the log gets a warning and nothing is reported */
     int64_t n_batches;
-    const char *summary_dir; /* for scalars NAME/METRIC at the global step. NULL: none */
-    /* A hook of hs_moving_average in the same session: the evaluation uses its averages in place of the variables. The
-     * struct is copied. NULL: the variables are evaluated */
+    const char *summary_dir; /* for scalars NAME/METRIC. NULL: none */
+    /* A hook of hs_moving_average in the same session, copied: its averages are evaluated. NULL: the variables are */
     const hs_hook *moving_average;
 } hs_evaluation_options;
 

@@ -9,15 +9,15 @@
  *
  *     hs_hook hook = hs_feed_fn(.feeds = next_batch, .user = &reader);
  *
- * The program keeps the function's state. To save the position in the input, use a state provider (state.h).
+ * To save the position in the input, use a state provider (state.h).
  *
- * Threads: any thread, at any time. The session's thread calls `feeds`. */
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
-/* Called before each run, and again if a run is repeated. Sets *feeds to a list that ends with a NULL name. It is NULL
- * before: no feeds. List and data must stay until the run is over: an HS_FEEDS(...) of the function's own block does not.
- * After an error, no run is made. HS_OUT_OF_RANGE: the input has ended, and so does the training, normally. */
+/* Called before each run, and again if a run is repeated. Sets *feeds to a list that ends with a NULL name. NULL, as
+ * before the call: no feeds. List and data must stay until the run is over, unlike an HS_FEEDS(...) in the function's
+ * block. An error prevents the run. HS_OUT_OF_RANGE: the input has ended, and the training ends normally. */
 typedef hs_code (*hs_feeds_fn)(void *user, const hs_feed **feeds, hs_error *err);
 
 typedef struct hs_feed_fn_options {

@@ -4,15 +4,14 @@
 
 #include <hooksess/hook.h>
 
-/* Runs ops once when the session ends normally, such as the final value of a metric. The run calls no hooks.
- * TensorFlow: FinalOpsHook.
+/* Runs ops once when the session ends normally, such as the final value of a metric. The run calls no hooks. TensorFlow:
+ * FinalOpsHook.
  *
  *     hs_hook hook = hs_final_ops(.names = HS_NAMES("accuracy"), .done = report);
  *
- * The ops should not read the input: at its end the run fails with HS_OUT_OF_RANGE. The hook then logs a warning and, as
- * after any other failure, makes the outcome a failure.
+ * The ops must not read the input, which may have ended: any failure makes the outcome a failure.
  *
- * Threads: any thread, at any time. The session's thread calls `done`. */
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 

@@ -6,34 +6,24 @@
 #include <hooksess/scaffold.h>
 #include <hooksess/trigger.h>
 
-/* Watches tensors for NaN and infinities, and losses for spikes. On a bad value it fails, stops, rolls back, skips the
- * update or warns. Beyond TensorFlow. hs_nan_tensor checks one tensor only.
+/* Watches tensors for NaN and infinities, and losses for spikes. Beyond TensorFlow. hs_nan_tensor checks one tensor only.
  *
  *     hs_hook hook = hs_finite_guard(.losses = HS_NAMES("loss", "gradient_norm"), .policy = HS_GUARD_SKIP_STEP,
  *                                    .update_op = "update");
  *
- * logs "step 812: loss 'loss' is 9.1, which is 15.2 standard deviations above 1.5, the mean of the last 128 values; update
- * skipped, 1 in a row".
+ * Each checked run fetches the tensors and checks inputs, activations, losses, gradients, parameters, in this order. The
+ * message describes the first bad tensor: list activations in forward, gradients in backward order.
  *
- * Each checked run fetches the tensors. They are checked in this order: inputs, activations, losses, gradients, parameters.
- * To find the cause of a NaN, list activations in forward order and gradients in backward order. The message describes the
- * first bad tensor: list, name, type, shape, first bad index, numbers of NaN and infinities, range of the finite values.
- * The log names the others.
+ * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved; that of unchecked runs may be.
  *
- * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved, wherever the guard is in the list of
- * hooks. With an interval, the state of unchecked runs may be saved. Savers also refuse variables that are not finite
- * (hs_saver_options.allow_nonfinite).
+ * Hooks in front of the guard act on the bad state at the boundary, and see the global step from before update_op.
  *
- * List the guard before hooks that use the results of a step. Hooks in front of it act on the bad state at the boundary,
- * and see the global step from before update_op.
+ * A spike is a loss more than `spike_zscore` standard deviations above the mean of its last `spike_window` accepted
+ * values. NaN, infinities and spikes are not accepted. No loss is a spike until the window is full, or if all its values
+ * are equal. At most two values in a row are spikes. Checkpoints save the values.
  *
- * A spike is a loss more than `spike_zscore` standard deviations above the mean of its last `spike_window` accepted values.
- * No loss is a spike until the window is full, or if all its values are equal. Finite values are accepted, except spikes.
- * At most two values in a row are spikes: a loss that stays at a higher level is normal from the third value on.
- * Checkpoints save the values, and a rollback restores them.
- *
- * In a group, a failure, a stop, a rollback and a skipped update of one rank happen on all ranks. All ranks restore what
- * rank 0 restores. HS_GUARD_SKIP_STEP then costs two agreements in each step.
+ * In a group, failure, stop, rollback and skipped update happen on all ranks, which restore what rank 0 restores.
+ * HS_GUARD_SKIP_STEP costs two agreements per step.
  *
  * Threads: any thread, at any time. */
 
@@ -43,78 +33,71 @@ HS_BEGIN_DECLS
 typedef enum hs_guard_policy {
     /* The run fails with HS_FAILED_PRECONDITION. Hooks get no `end`, and nothing is saved */
     HS_GUARD_FAIL = 0,
-    /* Logs a warning and stops the session without a save. The session ends normally (HS_REASON_STOPPED, exit code 0) */
+    /* Logs a warning and stops without a save. The session ends normally (HS_REASON_STOPPED, exit code 0) */
     HS_GUARD_STOP = 1,
-    /* Restores the newest readable state at the boundary, and training continues from there. The bad run returns HS_OK.
-     * It tries, in this order:
+    /* At the boundary, restores the newest readable of these states, and continues. The bad run returns HS_OK.
      *
      *   1. the checkpoints that the saver keeps, newest first
      *   2. the checkpoint that the session was restored from
-     *   3. without these: a copy in memory of the state before the first run, of up to 1 GiB. The first checkpoint
-     *      releases it
+     *   3. without these: a copy in memory of the state before the first run, up to 1 GiB. The first checkpoint releases it
      *
-     * A program that reads its own data must rewind it: hs_raw_session_restores() changes. It must also fill queues again
-     * whose producers have ended (hs_graph_queue). If a stop was requested, the session saves the restored state and ends.
-     * Each rollback logs a warning and sets the metric "finite_guard/rollbacks". After max_rollbacks, the run fails as with
-     * HS_GUARD_FAIL */
+     * The program must rewind its own data (hs_raw_session_restores() changes) and refill queues whose producers have
+     * ended. A requested stop saves the restored state. Each rollback logs a warning and sets the metric
+     * "finite_guard/rollbacks". After max_rollbacks, the run fails as with HS_GUARD_FAIL */
     HS_GUARD_ROLLBACK = 2,
-    /* The training run only computes gradients; the guard runs update_op after each finite run. After a bad run it logs a
-     * warning and skips update_op: the parameters do not change, nor does the global step if update_op advances it. The
-     * metric "finite_guard/skipped_in_a_row" counts skips. A bad run after max_skips skips in a row fails as with
-     * HS_GUARD_FAIL. So does a run with a bad parameter */
+    /* The training run only computes gradients. The guard runs update_op after each finite run; after a bad one it logs a
+     * warning. The metric "finite_guard/skipped_in_a_row" counts skips. A bad run after max_skips skips in a row, or with
+     * a bad parameter, fails as with HS_GUARD_FAIL */
     HS_GUARD_SKIP_STEP = 3,
-    HS_GUARD_WARN = 4 /* logs a warning after each bad run, and training continues */
+    HS_GUARD_WARN = 4 /* logs a warning; training continues */
 } hs_guard_policy;
 
-/* Options that have no effect are invalid: rollback options without HS_GUARD_ROLLBACK, for example. Names are copied. */
+/* Options without effect are invalid, such as rollback options without HS_GUARD_ROLLBACK. */
 typedef struct hs_finite_guard_options {
     size_t size;
-    /* Names of tensors of type float, double, half or bfloat16; lists end with NULL. Set at least one list, or losses.
-     * Another type is HS_INVALID_ARGUMENT: at opening for a variable, otherwise in the first checked run. Parameters are
-     * read after the run. A fetch of TensorFlow's resource variables may return the value before the run: name a tensor
-     * that depends on the update */
+    /* Tensors of type float, double, half or bfloat16. Set at least one list, or losses. Another type is
+     * HS_INVALID_ARGUMENT: at opening for a variable, otherwise in the first checked run. Parameters are read after the
+     * run; of TensorFlow's resource variables, name a tensor that depends on the update */
     const char *const *inputs, *const *activations, *const *gradients, *const *parameters;
-    const char *const *losses; /* tensors of one element, also checked for spikes; ended by NULL. NULL: none */
-    /* With losses: a loss this many standard deviations above the mean is a spike. 0: 7; HS_NEVER: none is a spike */
+    const char *const *losses; /* tensors of one element, also checked for spikes. NULL: none */
+    /* With losses: standard deviations above the mean that make a spike. 0: 7; HS_NEVER: no spikes */
     double spike_zscore;
     int64_t spike_window;   /* with losses: number of last values in the mean, 2 to 2^20. 0: 128 */
     hs_guard_policy policy; /* 0: HS_GUARD_FAIL */
     int32_t reserved_policy;
-    /* Training runs between checks; the first run is checked. If this and `trigger` are 0, as they must be with
-     * HS_GUARD_SKIP_STEP: 1, every run */
+    /* Training runs between checks; the first run is checked. If this and `trigger` are 0, as HS_GUARD_SKIP_STEP
+     * requires: 1 */
     int64_t every_n_steps;
-    const hs_trigger *trigger; /* instead. Its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
+    const hs_trigger *trigger; /* or: a trigger. Its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
 
-    /* Directory for dumps of the first 3 bad runs of a session; its last level is created. If a dump fails, the log gets a
-     * warning. A later dump of the same step is named STEP.1, STEP.2 ... Python reads them with
-     * safetensors.numpy.load_file. The metadata hold the step and the message. NULL: no dumps
+    /* Directory for dumps of the first 3 bad runs of a session, as safetensors; its last level is created. Later dumps of
+     * the same step are STEP.1, STEP.2 ... A failed dump logs a warning. NULL: no dumps
      *
      *   finite_guard-STEP.safetensors            fetched tensors: "inputs/NAME", "gradients/NAME", "dump_also/NAME" ...
      *   finite_guard-STEP.variables.safetensors  variables after the run, with update_op before the update */
     const char *dump_dir;
-    const char *const *dump_also; /* with dump_dir: more tensors, not checked, no strings; ended by NULL. NULL: none */
+    const char *const *dump_also; /* with dump_dir: more tensors, not checked, no strings. NULL: none */
 
-    /* With HS_GUARD_ROLLBACK: the saver whose checkpoints are restored. Borrowed. NULL: the only one in the graph's
-     * collection HS_SAVERS, such as the default saver of the scaffold */
+    /* With HS_GUARD_ROLLBACK: the saver whose checkpoints are restored. NULL: the only one in the graph's collection
+     * HS_SAVERS */
     hs_saver *saver;
-    /* With HS_GUARD_ROLLBACK: most rollbacks of the whole training. 0: 3; HS_NEVER: no limit. Checkpoints save the number,
-     * and a rollback does not reset it. If the process dies, rollbacks since the last save are not counted */
+    /* With HS_GUARD_ROLLBACK: most rollbacks of the whole training, counted in checkpoints. 0: 3; HS_NEVER: no limit. A
+     * crash loses those since the last save */
     int64_t max_rollbacks;
-    /* With HS_GUARD_ROLLBACK: a scalar variable of type float or double that checkpoints hold. Each rollback multiplies it
-     * by learning_rate_factor; two rollbacks to one checkpoint multiply its value twice. NULL: none */
+    /* With HS_GUARD_ROLLBACK: a scalar variable of type float or double in the checkpoints. Each rollback multiplies it
+     * by learning_rate_factor; two rollbacks to one checkpoint multiply it twice. NULL: none */
     const char *learning_rate;
     double learning_rate_factor; /* with learning_rate: above 0, at most 1. 0: 0.5 */
-    /* With HS_GUARD_ROLLBACK: an op that draws a batch, such as a queue's dequeue. The guard runs it after a rollback to
-     * skip data, without hooks. It needs a data position that checkpoints restore, and must not advance the global step. If
-     * the data ends, training stops. In a group it must not be a collective op, because the data may end on one rank first.
-     * NULL: nothing is skipped */
+    /* With HS_GUARD_ROLLBACK: an op that draws a batch, to skip data after a rollback, without hooks. Checkpoints must
+     * restore the data position. It must not advance the global step, nor be a collective op. If the data ends, training
+     * stops. NULL: nothing is skipped */
     const char *skip_op;
-    /* With skip_op: batches to skip after a rollback. The k-th rollback to one checkpoint skips k times as many. 0: enough
-     * to pass the bad batch (steps rolled back + batches skipped before) */
+    /* With skip_op: batches to skip after a rollback; k times as many after the k-th to one checkpoint. 0: enough to pass
+     * the bad batch (steps rolled back + batches skipped before) */
     int64_t skip_batches;
 
-    /* (required with HS_GUARD_SKIP_STEP) Op that applies the gradients. It runs separately, without hooks, with the feeds
-     * of the caller. The ops that it depends on are executed twice in a step: they must allow that */
+    /* (required with HS_GUARD_SKIP_STEP) Op that applies the gradients. It runs without hooks, with the caller's feeds.
+     * The ops that it depends on are executed twice in a step */
     const char *update_op;
     /* With HS_GUARD_SKIP_STEP: most skips in a row. Checkpoints save the number. 0: 10; HS_NEVER: no limit */
     int64_t max_skips;

@@ -4,15 +4,14 @@
 
 #include <hooksess/hook.h>
 
-/* Delays the first run until other processes have advanced the global step: workers then start one after the other.
+/* Delays the first run until other processes have advanced the global step, so that workers start one after the other.
  * TensorFlow: GlobalStepWaiterHook.
  *
  *     hs_hook hook = hs_global_step_waiter(.wait_until_step = 100);
  *
- * before_run reads the step every half second, by the clock of the backend's environment. The log gets a line at the start
- * and one a minute. After the step is reached, the hook never waits again, also after a recovery. A requested stop ends the
- * wait; the current run is still made. If the step cannot be read, the run fails. List this hook before hooks that read the
- * step or the clock: earlier values are outdated after the wait.
+ * It reads the step every half second by the environment's clock. The log gets a line at the start and one a minute. The
+ * hook waits only once, even after a recovery. A requested stop ends the wait; the current run is still made. If the step
+ * cannot be read, the run fails. List this hook before hooks that read the step or the clock.
  *
  * Threads: any thread, at any time. */
 

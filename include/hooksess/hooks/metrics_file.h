@@ -5,8 +5,8 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Writes scalars to a file, as comma-separated values (NAME.csv) or as JSON lines (NAME.jsonl, NAME.json): one row in the
- * first run, and then every N steps or seconds. Beyond TensorFlow (Keras has a CSVLogger).
+/* Writes scalars to a file, as CSV or JSON lines: one row in the first run, and then every N steps or seconds. Beyond
+ * TensorFlow (Keras has a CSVLogger).
  *
  *     hs_hook hook = hs_metrics_file(.path = "run/metrics.csv", .tensors = HS_NAMES("loss"),
  *                                    .metrics = HS_NAMES("accuracy"), .every_n_steps = 10);
@@ -15,10 +15,9 @@
  *   1,1700000000.125,0.5,                     {"step":11,"wall_time":1700000007.250,"loss":0.25,"accuracy":0.91}
  *   11,1700000007.250,0.25,0.91
  *
- * wall_time is in seconds since 1970, UTC. Numbers have as many digits as needed to read back the same value, in any
- * locale. NaN and infinities are nan, inf and -inf in CSV, and the strings "NaN", "Infinity" and "-Infinity" in JSON. CSV
- * has a header row, and quotes names by RFC 4180. Names are UTF-8. A metric of the session (hs_raw_session_set_metric) is
- * in the first row after it was set. In other rows its place is empty or null.
+ * Names are UTF-8. wall_time is in seconds since 1970, UTC. Numbers read back as the same value. NaN and infinities are
+ * nan, inf and -inf in CSV, and strings such as "NaN" and "-Infinity" in JSON. CSV quotes names by RFC 4180. A metric of
+ * the session (hs_raw_session_set_metric) is in the first row after it was set; otherwise its place is empty or null.
  *
  * When the session is created, and after each restore (recovery, rollback), the hook cuts the file:
  *
@@ -27,16 +26,13 @@
  *   another checkpoint, or a step above 0      those up to this step
  *   nothing, at step 0                         none; the old file is renamed to PATH.1, or the next free number
  *
- * Rows are synced before a checkpoint is saved. So a killed and resumed run with every_n_steps and no_wall_time writes the
- * same bytes as an uninterrupted run. If rows are missing, the log gets a warning. A new or cut file is written as PATH.tmp
- * and renamed. A symbolic or hard link is replaced by a copy of the file, with a warning.
+ * Rows are synced before a checkpoint is saved. With every_n_steps and no_wall_time, a killed and resumed run writes the
+ * same bytes as an uninterrupted run. Missing rows are logged. A new or cut file is written as PATH.tmp and renamed; it
+ * replaces a link, with a warning.
  *
- * If the file cannot be opened, opening the session fails; with other columns than the hook's: HS_FAILED_PRECONDITION, for
- * a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: the log gets a warning, the outcome counts them, and
- * the next row first completes the failed one. Rows in between are lost.
- *
- * One process writes a file. In a group, that is rank 0. With every_rank each rank has a file; after a restore, the files
- * of the other ranks keep the rows up to the restored step.
+ * If the file cannot be opened, opening the session fails; with other columns than the hook's: HS_FAILED_PRECONDITION,
+ * for a FIFO: HS_INVALID_ARGUMENT. Later failures do not end the training: they are logged and counted in the outcome,
+ * and rows may be lost.
  *
  * Threads: any thread, at any time. */
 
@@ -44,17 +40,17 @@ HS_BEGIN_DECLS
 
 typedef struct hs_metrics_file_options {
     size_t size;
-    const char *path;           /* (required) ends with .csv, .jsonl or .json. A missing directory is created */
-    const char *const *tensors; /* names of tensors or values of one number each; ended by NULL. NULL: none */
+    const char *path;           /* (required) ends with .csv, .jsonl or .json */
+    const char *const *tensors; /* tensors or values of one number each. NULL: none */
     const char *const *labels;  /* their names in the file, one for each. NULL: the tensors' names */
-    const char *const *metrics; /* metrics of the session; ended by NULL. Set at least one of tensors and metrics */
-    int64_t every_n_steps;      /* steps between rows. If this and the next two are 0: 100 */
-    double every_n_secs;        /* seconds between rows, instead of every_n_steps */
-    /* Instead of every_n_steps and every_n_secs. Its `last`: a row at the end, from an extra run */
+    const char *const *metrics; /* metrics of the session. Set at least one of tensors and metrics */
+    int64_t every_n_steps;      /* steps between rows. Without a schedule: 100 */
+    double every_n_secs;        /* or: seconds between rows */
+    /* or: a trigger. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
     bool no_wall_time; /* no column wall_time */
-    /* In a group: each rank writes, rank 2 for example to PATH.rank-00002. False: only rank 0 writes, and the others do
-     * not call the hook */
+    /* Each rank of a group writes, rank 2 to PATH.rank-00002. After a restore, files of ranks above 0 keep the rows up to
+     * the restored step. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[6];
 } hs_metrics_file_options;

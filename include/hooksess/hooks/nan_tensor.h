@@ -5,14 +5,12 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Checks a tensor after each run, and fails or stops if an element is NaN or an infinity. The message names the tensor, the
- * first bad index, and the numbers of NaN and infinities. TensorFlow: NanTensorHook, which sees only NaN.
+/* Checks a tensor after each run, and fails or stops if an element is NaN or an infinity. The message names the tensor,
+ * the first bad index, and the numbers of NaN and infinities. TensorFlow: NanTensorHook, which sees only NaN.
  *
  *     hs_hook hook = hs_nan_tensor(.tensor = "loss", .on_nan = HS_NAN_STOP);
  *
- * A check fetches the tensor; from device memory that means a copy and a wait. With an interval, other runs fetch nothing,
- * and up to N runs train on NaN before the hook stops them. Nothing is saved in checkpoints: a resumed run begins with a
- * check.
+ * With an interval, up to N runs train on NaN before the hook stops them. A resumed run begins with a check.
  *
  * Threads: any thread, at any time. */
 
@@ -20,20 +18,20 @@ HS_BEGIN_DECLS
 
 typedef enum hs_on_nan {
     HS_NAN_FAIL = 0, /* the run fails with HS_FAILED_PRECONDITION. Hooks get no `end`, and nothing is saved */
-    /* Logs a warning and stops. The session ends normally, with exit code 0, and saves nothing more. The model in memory
-     * may contain NaN: before you use it, check that hs_outcome.hook is not "nan_tensor" */
+    /* Logs a warning and stops without a save. The session ends normally, with exit code 0 and "nan_tensor" in
+     * hs_outcome.hook. The model in memory may contain NaN */
     HS_NAN_STOP = 1
 } hs_on_nan;
 
 typedef struct hs_nan_tensor_options {
     size_t size;
-    /* (required) tensor, value or variable of type float, double, half, bfloat16 or complex, of any shape. Another type
-     * fails the first checked run */
+    /* (required) tensor, value or variable of type float, double, half, bfloat16 or complex. Another type fails the first
+     * checked run */
     const char *tensor;
-    /* Runs between checks; the first run is checked. If this and the next two are 0: 1, every run */
+    /* Runs between checks; the first run is checked. Without a schedule: 1 */
     int64_t every_n_steps;
-    double every_n_secs; /* seconds between checks, instead of every_n_steps */
-    /* Instead of every_n_steps and every_n_secs. Its steps are runs. Its `last` is HS_INVALID_ARGUMENT */
+    double every_n_secs; /* or: seconds between checks */
+    /* or: a trigger. Its steps are runs. Its `last` is HS_INVALID_ARGUMENT */
     const hs_trigger *trigger;
     hs_on_nan on_nan; /* 0: HS_NAN_FAIL */
     int32_t reserved_on_nan;

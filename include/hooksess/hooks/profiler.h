@@ -5,20 +5,18 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Traces runs (HS_TRACE_FULL) and writes trace_dir/timeline-STEP.json in Chrome's format, for chrome://tracing or Perfetto.
- * The session's event file in trace_dir gets the run's metadata with the tag "step_STEP", for TensorBoard.
+/* Traces runs (HS_TRACE_FULL) and writes trace_dir/timeline-STEP.json in Chrome's format, for chrome://tracing or
+ * Perfetto. The session's event file in trace_dir gets the run's metadata with the tag "step_STEP", for TensorBoard.
  * TensorFlow: ProfilerHook.
  *
  *     hs_hook hook = hs_profiler(.trace_dir = "run", .every_n_steps = 1000);
  *
- * The first run starts the interval and is traced only if a trigger requests it. A schedule in steps is saved in the
- * checkpoint, and a resumed run continues it. A schedule in seconds starts again.
+ * The first run starts the interval and is traced only if a trigger requests it. A schedule in seconds starts again after
+ * a resume.
  *
- * The trace has a process "hooks" with a thread for each hook, without boundaries after the profiler's. It has a process
- * for each device of the backend, with overlapping ops in separate rows. Work of other threads, such as producers of
- * queues, is not included. Times are microseconds since 1970. Events beyond 64 MiB are dropped. "metadata" has the step and
- * their number, "dropped_events". A file appears complete or not at all. If it cannot be written, the log gets a warning,
- * and training continues.
+ * The trace has hooks, without boundaries after the profiler's, and devices of the backend; not the work of other
+ * threads. Times are microseconds since 1970. Events beyond 64 MiB are dropped; "metadata" has "dropped_events". If a
+ * file cannot be written, the log gets a warning, and training continues.
  *
  * Threads: any thread, at any time. */
 
@@ -26,13 +24,12 @@ HS_BEGIN_DECLS
 
 typedef struct hs_profiler_options {
     size_t size;
-    const char *trace_dir;     /* created if missing. NULL: the current directory */
-    int64_t every_n_steps;     /* steps between traces. Set one of every_n_steps, every_n_secs and trigger */
-    double every_n_secs;       /* seconds between traces */
-    const hs_trigger *trigger; /* `last` is invalid: HS_INVALID_ARGUMENT */
+    const char *trace_dir;     /* NULL: the current directory */
+    int64_t every_n_steps;     /* steps between traces. Set one of the three */
+    double every_n_secs;       /* or: seconds between traces */
+    const hs_trigger *trigger; /* or: a trigger. Its `last` is HS_INVALID_ARGUMENT */
     bool show_memory;          /* adds the memory that each op returned or requested, if the backend reports it */
-    /* In a group: each rank writes, rank 2 for example to TRACE_DIR.rank-00002. False: only rank 0 writes, and the others
-     * do not call the hook */
+    /* Each rank of a group writes, rank 2 to TRACE_DIR.rank-00002. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[6];
 } hs_profiler_options;

@@ -10,17 +10,15 @@
  *
  *     hs_hook hook = hs_progress(.tensors = HS_NAMES("loss"), .last_step = 10000);
  *
- * On a terminal it is one line that is rewritten in place, at most five times a second, cut to the width. In a file or a
- * pipe it is whole lines. The rate is that of the last steps (half-life 30 s). At a normal end, a last line has the total
- * time. A restore or a decreasing step restarts both. Nothing is saved in checkpoints.
+ * On a terminal it rewrites one line, at most five times a second. Elsewhere it writes whole lines. The rate is that of
+ * the last steps (half-life 30 s). At a normal end, a last line has the total time. A restore or a decreasing step
+ * restarts both. Nothing is saved in checkpoints.
  *
  * The hook writes to the descriptor directly, not through the log or stdio. A failing write never fails the training and
- * raises no SIGPIPE. Text that a full descriptor refuses is dropped. After another error, the hook writes nothing more.
+ * raises no SIGPIPE: text for a full descriptor is dropped, and after another error the hook writes nothing more.
  *
- * If the program writes or logs to the same terminal, call hs_progress_print() for each line, or hs_progress_clear()
- * before it. examples/trainer/log.c has a logger that does.
- *
- * In a group only rank 0 calls the hook.
+ * If the program or its log writes to the same terminal, call hs_progress_print() for each line, or hs_progress_clear()
+ * before it (examples/trainer/log.c). In a group only rank 0 calls the hook.
  *
  * Threads: any thread, at any time. */
 
@@ -28,26 +26,23 @@ HS_BEGIN_DECLS
 
 typedef struct hs_progress_options {
     size_t size;
-    /* Names of tensors or values whose first element is shown. Fetched only in runs after which a line is shown. Ended by
-     * NULL. NULL: none */
+    /* Tensors or values whose first element is shown. Fetched only in runs after which a line is shown. NULL: none */
     const char *const *tensors;
-    int64_t last_step;         /* the step that ends the training, for percentage and time left. 0: not known */
-    int64_t every_n_steps;     /* not on a terminal: steps between lines. If this and the next two are 0: 10 seconds */
-    double every_n_secs;       /* not on a terminal: seconds between lines, instead of every_n_steps */
-    const hs_trigger *trigger; /* not on a terminal: instead of every_n_steps and every_n_secs */
-    int64_t descriptor;        /* an open file descriptor. The caller closes it after the session. 0: 2, stderr */
+    int64_t last_step;         /* end of the training, for percentage and time left. 0: unknown */
+    int64_t every_n_steps;     /* not on a terminal: steps between lines. Without a schedule: 10 seconds */
+    double every_n_secs;       /* not on a terminal: or seconds between lines */
+    const hs_trigger *trigger; /* not on a terminal: or a trigger */
+    int64_t descriptor;        /* an open file descriptor, which the hook does not close. 0: 2, stderr */
 } hs_progress_options;
 
 /* The graph needs a global step. */
 HS_API hs_hook hs_progress_hook(const hs_progress_options *options);
 #define hs_progress(...) hs_progress_hook(HS_OPTIONS(hs_progress_options, __VA_ARGS__))
 
-/* Prints a line, and shows the progress line again below it. Not on a terminal, it only prints.
+/* Prints a line, on a terminal above the progress line. Write errors are ignored.
  *
  * hook  made by hs_progress_hook(), not yet freed (hs_hook_hold); for another hook nothing is printed
- * text  without a newline
- *
- * Write errors are ignored. */
+ * text  without a newline */
 HS_API void hs_progress_print(hs_hook hook, const char *text);
 
 /* Removes the progress line from the terminal until its next update. `hook` as for hs_progress_print(). */

@@ -10,11 +10,8 @@
  *
  *     hs_hook hook = hs_scalars(.tensors = HS_NAMES("loss", "accuracy"), .every_n_steps = 50);
  *
- * In a training session one field is enough: HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss")).
- *
- * The first run gives a row, and then every N steps (N = 50: 1, 51, 101). Only these runs fetch the tensors. A schedule
- * in steps is saved in the checkpoint: a resumed run has rows at the same steps, and TensorBoard drops later points of an
- * interrupted run. For histograms, images and other summaries see graph_summary.h.
+ * The first run gives a row, and then every N steps (N = 50: 1, 51, 101). Only these runs fetch the tensors. A training
+ * session has the option `scalars`. Other summaries: graph_summary.h.
  *
  * Threads: any thread, at any time. */
 
@@ -22,25 +19,23 @@ HS_BEGIN_DECLS
 
 typedef struct hs_scalars_options {
     size_t size;
-    const char *const *tensors; /* names of tensors or values of one number each; ended by NULL. NULL: none */
-    const char *const *labels;  /* names (tags in TensorBoard), one for each tensor. NULL: the tensors' names */
-    /* Metrics (hs_raw_session_set_metric), in the next row after they were set; ended by NULL. Set at least one of tensors
-     * and metrics */
+    const char *const *tensors; /* tensors or values of one number each. NULL: none */
+    const char *const *labels;  /* names (TensorBoard's tags), one for each tensor. NULL: the tensors' names */
+    /* Metrics (hs_raw_session_set_metric), in the next row after they were set. Set at least one of tensors and metrics */
     const char *const *metrics;
-    int64_t every_n_steps; /* steps between rows. If this and the next two are 0: 100 */
-    double every_n_secs;   /* seconds between rows, instead of every_n_steps */
-    /* Instead of every_n_steps and every_n_secs. Its `last`: a row at the end, from an extra run */
+    int64_t every_n_steps; /* steps between rows. Without a schedule: 100 */
+    double every_n_secs;   /* or: seconds between rows */
+    /* or: a trigger. Its `last`: a row at the end, from an extra run */
     const hs_trigger *trigger;
     const char *summary_dir;           /* directory of the event file. NULL: the session's (hs_raw_session_summary_dir) */
-    hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
-    hs_scalar_sink sink; /* instead of summary_dir and summary_writer. The hook destroys it, also if it is invalid */
-    /* In a group: each rank writes, rank 2 for example to SUMMARY_DIR.rank-00002. False: only rank 0 writes, and the others
-     * do not call the hook */
+    hs_summary_writer *summary_writer; /* or: a writer */
+    hs_scalar_sink sink;               /* or: a sink. The hook destroys it, also if it is invalid */
+    /* Each rank of a group writes, rank 2 to SUMMARY_DIR.rank-00002. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[7];
 } hs_scalars_options;
 
-/* Returns the hook. Errors:
+/* Errors:
  *
  *   opening  HS_INVALID_ARGUMENT     more than one of summary_dir, summary_writer and sink, or no directory
  *            HS_FAILED_PRECONDITION  the graph has no global step

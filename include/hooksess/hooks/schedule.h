@@ -19,19 +19,15 @@
  *   s < w + h + d     between `from` and `to`, by `decay`
  *   later             to; without a decay: from
  *
- * Step w + h + d is the first with the value `to`. A run that makes several steps uses the value of its first step. Other
- * hooks can log and chart the number by its name.
- *
- * The program or another hook, such as hs_control or hs_finite_guard, may change the number. The schedule then continues in
- * proportion: if the number was halved, all later values are halved. The factor is saved in checkpoints. A change to or
- * from 0 has no factor: the schedule logs a warning and overwrites it. The number before the session does not matter.
- * hs_finite_guard only changes variables: with its learning_rate, schedule a variable.
+ * If the program or another hook changes the number, later values change by the same factor. Checkpoints save it. A
+ * change to or from 0 is overwritten, with a warning. hs_finite_guard.learning_rate only changes variables: schedule a
+ * variable.
  *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
-/* How the number changes from `from` to `to`. p is the part of decay_steps that has passed, from 0 to 1. */
+/* How the number changes from `from` to `to`. p is the passed part of decay_steps, from 0 to 1. */
 typedef enum hs_decay {
     HS_DECAY_NONE = 0,        /* it stays `from` */
     HS_DECAY_LINEAR = 1,      /* from + (to - from) * p */
@@ -46,28 +42,27 @@ typedef struct hs_schedule_point {
     double value;
 } hs_schedule_point;
 
-/* .points = HS_SCHEDULE_POINTS({10000, 0.01}, {20000, 0.001}). A named array ends with {0}. */
+/* .points = HS_SCHEDULE_POINTS({10000, 0.01}, {20000, 0.001}) */
 #define HS_SCHEDULE_POINTS(...) HS__LIST(hs_schedule_point, __VA_ARGS__, {0, 0})
 
 typedef struct hs_schedule_options {
     size_t size;
-    /* (required) name of a scalar of type float or double: a value of the embedded graph (hs_graph_value), or a variable of
-     * any graph. Copied */
+    /* (required) scalar of type float or double: a value of the embedded graph (hs_graph_value), or a variable of any
+     * graph */
     const char *value;
-    int64_t warmup_steps; /* number of steps in which the number rises to `from`. 0: no warm-up */
+    int64_t warmup_steps; /* steps in which the number rises to `from`. 0: no warm-up */
     int64_t hold_steps;   /* steps between warm-up and decay. 0: none */
     hs_decay decay;       /* 0: HS_DECAY_NONE */
     int32_t reserved_decay;
-    double from;         /* (required, unless `to` or points are set) the value between warm-up and decay */
+    double from;         /* (required, unless `to` or points are set) value between warm-up and decay */
     double to;           /* with a decay: the value after it */
-    int64_t decay_steps; /* (required with a decay) number of steps from `from` to `to` */
-    /* Constant pieces, instead of decay and hold_steps: HS_SCHEDULE_POINTS(...), steps ascending. Before the first point
-     * the value is `from`. Copied. NULL: none */
+    int64_t decay_steps; /* (required with a decay) steps from `from` to `to` */
+    /* Constant pieces, instead of decay and hold_steps; steps ascending. Before the first point: `from`. NULL: none */
     const hs_schedule_point *points;
 } hs_schedule_options;
 
-/* The graph needs a global step. `begin` also returns HS_NOT_FOUND if the graph has no such number, and HS_UNIMPLEMENTED if
- * the backend cannot set it. */
+/* The graph needs a global step. `begin` also returns HS_NOT_FOUND for an unknown `value`, and HS_UNIMPLEMENTED if the
+ * backend cannot set it. */
 HS_API hs_hook hs_schedule_hook(const hs_schedule_options *options);
 #define hs_schedule(...) hs_schedule_hook(HS_OPTIONS(hs_schedule_options, __VA_ARGS__))
 

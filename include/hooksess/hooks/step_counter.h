@@ -5,25 +5,21 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Measures global steps per second. The log gets "step 1200: 2 steps/s", at most once a second: the mean since the last
- * such line. With summary_dir or summary_writer, the rate of each interval is the scalar "global_step/sec" in an event file
- * (with the name of the step's variable). TensorFlow: StepCounterHook.
+/* Measures global steps per second. The log gets the mean since its last rate, at most once a second. The rate of each
+ * interval is the scalar "global_step/sec" (with the name of the step's variable) in an event file. TensorFlow:
+ * StepCounterHook.
  *
- * With units_per_step, it also measures units per second, and with flops_per_step the FLOPs utilization (MFU): the fraction
- * of the hardware's peak rate that the model's operations take.
+ * It can also measure units per second, and FLOPs utilization (MFU):
  *
  *     hs_hook hook = hs_step_counter(.summary_dir = "run", .units_per_step = 524288, .unit = "tokens",
  *                                    .flops_per_step = 6.0 * 124e6 * 524288, .peak_flops = 8 * 989e12);
  *
- * logs "step 1200: 2 steps/s, 1048576 tokens/s, MFU 9.86 %", and charts "tokens/sec" and "mfu" (0.0986). A training session
- * already has a step counter: replace it with .log_step_count_steps = HS_NEVER.
+ * logs "step 1200: 2 steps/s, 1048576 tokens/s, MFU 9.86 %", and charts "tokens/sec" and "mfu" (0.0986). A training
+ * session already has a step counter: replace it with .log_step_count_steps = HS_NEVER.
  *
- * The first interval begins after the first run, or with a trigger's `first` before it. With `last`, the end of the session
- * measures the time since the last rate. A schedule in steps is saved in the checkpoint: a resumed run measures at the same
- * steps. Its first rate is that of the steps since the resume.
- *
- * If runs do not advance the global step, the log gets a warning, once per stall: in the first such run with every_n_steps,
- * after one interval with every_n_secs.
+ * The first interval begins after the first run, or with a trigger's `first` before it. With `last`, the end of the
+ * session gives a rate. A resumed run measures only its own steps. If runs do not advance the global step, the log gets a
+ * warning, once per stall.
  *
  * In a group only rank 0 calls the hook.
  *
@@ -33,15 +29,15 @@ HS_BEGIN_DECLS
 
 typedef struct hs_step_counter_options {
     size_t size;
-    int64_t every_n_steps;             /* steps between rates. If this and the next two are 0: 100 */
-    double every_n_secs;               /* seconds between rates, instead of every_n_steps */
-    const hs_trigger *trigger;         /* instead of every_n_steps and every_n_secs */
-    const char *summary_dir;           /* directory of the session's event file. NULL: none */
-    hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
+    int64_t every_n_steps;             /* steps between rates. Without a schedule: 100 */
+    double every_n_secs;               /* or: seconds between rates */
+    const hs_trigger *trigger;         /* or: a trigger */
+    const char *summary_dir;           /* directory of the event file. NULL: none */
+    hs_summary_writer *summary_writer; /* or: a writer */
     double units_per_step;             /* examples, tokens ... per step, on all devices. 0: not measured */
-    const char *unit;                  /* with units_per_step: the unit's name, in the plural. Copied. NULL: "examples" */
+    const char *unit;                  /* with units_per_step: plural name of the unit. NULL: "examples" */
     double flops_per_step;             /* floating-point operations per step, on all devices. 0: not measured */
-    double peak_flops;                 /* (required with flops_per_step) peak operations per second of all devices */
+    double peak_flops;                 /* (required with flops_per_step) peak rate of all devices, per second */
 } hs_step_counter_options;
 
 /* The graph needs a global step. */

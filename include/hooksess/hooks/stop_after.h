@@ -4,22 +4,16 @@
 
 #include <hooksess/hook.h>
 
-/* Ends the training before its time is up, early enough for the last save. For jobs with a time limit. Beyond TensorFlow.
+/* Ends the training before its time is up, early enough for the last save. Beyond TensorFlow.
  *
  *     hs_hook hook = hs_stop_after(.this_run_secs = 4 * 3600, .margin_secs = 60);
  *
- *   limit               measured
- *   total_secs          over all starts of the program, from `begin`; checkpoints save the used time
- *   this_run_secs       from this session's `begin`
- *   deadline_unix_secs  by the wall clock, which is read every 10 s
- *
- * It stops when the remaining time is less than longest step + 1.5 * hs_raw_session_save_secs() + margin_secs. A step lasts
- * from the end of the step before, and includes evaluations, saves and the program's own work. Only training runs count.
- * The session is interrupted (hs_outcome.interrupted), and hs_outcome_exit_code() returns 75 after the save. The log names
- * the limit and the measured times.
+ * It stops when the remaining time is less than longest step + 1.5 * hs_raw_session_save_secs() + margin_secs. A step
+ * includes evaluations, saves and the program's work since the step before. Only training runs count. The session is
+ * interrupted (hs_outcome.interrupted), and hs_outcome_exit_code() returns 75 after the save.
  *
  * If a resumed training has no time left in total_secs for a step and a save, it ends with HS_REASON_ALREADY_DONE. If
- * another limit is already over, the session is interrupted before its first run.
+ * another limit is over, the session is interrupted before its first run.
  *
  * The state "hooksess/hook/stop_after" in checkpoints is a time (HS_HOOK_STATE_VARIES).
  *
@@ -29,10 +23,11 @@ HS_BEGIN_DECLS
 
 typedef struct hs_stop_after_options {
     size_t size;
-    /* Seconds over all starts of the program. 0, HS_NEVER: no limit. Set at least one of the three limits */
+    /* Seconds over all starts of the program, from `begin`; checkpoints save the used time. 0, HS_NEVER: no limit. Set at
+     * least one of the three limits */
     double total_secs;
-    double this_run_secs;      /* seconds of this session. 0, HS_NEVER: no limit */
-    double deadline_unix_secs; /* seconds since 1970, UTC. 0, HS_NEVER: no limit */
+    double this_run_secs;      /* seconds from this session's `begin`. 0, HS_NEVER: no limit */
+    double deadline_unix_secs; /* seconds since 1970, UTC; read every 10 s. 0, HS_NEVER: no limit */
     double margin_secs;        /* seconds reserved for the time after the last save. 0: none */
 } hs_stop_after_options;
 

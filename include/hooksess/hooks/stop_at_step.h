@@ -9,9 +9,8 @@
  *
  *     hs_hook hook = hs_stop_at_step(.last_step = 10000);
  *
- * If the target is reached when the session is created, no run is made, and the log says so (HS_REASON_ALREADY_DONE, exit
- * code 0). With neither field the target is 0: `.last_step = epochs * steps_per_epoch` works for 0 epochs.
- * TensorFlow refuses a hook with neither.
+ * If the target is reached when the session is created, no run is made (HS_REASON_ALREADY_DONE, exit code 0). With
+ * neither field the target is 0.
  *
  * Threads: any thread, at any time. */
 
@@ -19,11 +18,10 @@ HS_BEGIN_DECLS
 
 typedef struct hs_stop_at_step_options {
     size_t size;
-    /* Steps of this process, counted from the step at which the hook's first session begins. The exit code is 0 after them,
-     * and a program that is started again makes as many more. The target stays after a recovery, and in further sessions
-     * with the same hook (hs_hook_hold) */
+    /* Steps of this process, from the step at which the hook's first session begins. A restarted program makes as many
+     * more; a recovery or a further session with the same hook (hs_hook_hold) does not */
     int64_t num_steps;
-    int64_t last_step; /* steps of the whole training, over all starts of the program; instead of num_steps */
+    int64_t last_step; /* or: steps of the whole training, over all starts of the program */
 } hs_stop_at_step_options;
 
 /* The graph needs a global step. */
