@@ -99,9 +99,7 @@ typedef struct hs_hook_ops {
  *   HS_HOOK_PER_RANK            in a group, each rank saves and loads its own state of the hook (HS_STATE_PER_RANK)
  *   HS_HOOK_ANY_RANK_COUNT      with HS_HOOK_PER_RANK: a checkpoint of n ranks can be restored on another number of ranks.
  *                               Rank r then loads the state of rank r modulo n
- *   HS_HOOK_ALL_RANKS           the hook makes collective calls. In a group, not with HS_HOOK_CHIEF_ONLY and
- *                               HS_HOOK_BEST_EFFORT
- */
+ *   HS_HOOK_ALL_RANKS           the hook makes collective calls. In a group, not with _CHIEF_ONLY or _BEST_EFFORT */
 enum {
     HS_HOOK_TRAIN = 1,
     HS_HOOK_EVAL = 2,
@@ -139,11 +137,7 @@ HS_API hs_hook hs_hook_hold(hs_hook hook);
  * consecutive failures the hook is disabled; 0 and HS_NEVER: no limit. A failure of begin always disables it. The log and
  * the outcome count the failures. An op that the hook fetches can still fail the run. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
-/* Returns a hook whose begin fails with `error`. Constructors of hooks, which have no `err`, return it:
- *
- *     struct model *self = (struct model *)hs_env_alloc(NULL, sizeof *self);
- *     hs_error_set(&error, HS_RESOURCE_EXHAUSTED, "no memory for the hook");
- *     hs_hook hook = self ? HS_HOOK(.ops = &early_stop_ops, .self = self) : hs_hook_broken("early_stop", &error);
+/* Returns a hook whose begin fails with `error`. Constructors of hooks, which have no `err`, return it on failure.
  *
  * name   for messages. Borrowed
  * error  copied. NULL or HS_OK: HS_INVALID_ARGUMENT
