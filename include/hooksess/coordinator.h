@@ -4,8 +4,8 @@
 
 #include <hooksess/env.h>
 
-/* Threads that stop together: a coordinator passes a stop or an error from one thread to the others, and joins them. Each
- * session has one, which hooks get in after_create_session. A program may create others. TensorFlow: Coordinator.
+/* Threads that stop together: a coordinator passes a stop or an error from one thread to the others, and joins them. Hooks
+ * get the session's in after_create_session. TensorFlow: Coordinator.
  *
  *     hs_coordinator *coordinator = hs_coordinator_new(NULL, &err);
  *     hs_coordinator_start(coordinator, &err, .name = "reader", .run = read_ahead, .user = &reader);
@@ -14,7 +14,7 @@
  *     hs_code code = hs_coordinator_join(coordinator, NULL, &err);
  *     hs_coordinator_free(coordinator);
  *
- * Timeouts use the system's monotonic clock, also if `env` has another. A timeout of HS_NEVER is no limit.
+ * Timeouts use the system's monotonic clock, also if `env` has another. HS_NEVER: no limit.
  *
  * Threads: any thread, at any time. */
 
@@ -26,8 +26,7 @@ typedef struct hs_thread hs_thread;
 typedef struct hs_coordinator_options {
     size_t size;
     const hs_env *env;
-    /* Codes of a normal end: HS_CODES(HS_CANCELLED). Copied. NULL: HS_OUT_OF_RANGE. HS_CODES(HS_OK): none. HS_STOP is
-     * always one. */
+    /* Codes of a normal end, as HS_STOP always is. Copied. NULL: HS_OUT_OF_RANGE. HS_CODES(HS_OK): none */
     const hs_code *clean_stop_codes;
 } hs_coordinator_options;
 #define HS_COORDINATOR_OPTIONS(...) HS_OPTIONS(hs_coordinator_options, __VA_ARGS__)
@@ -48,10 +47,10 @@ HS_API void hs_coordinator_free(hs_coordinator *coordinator);
 HS_API hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why);
 /* Returns true if a stop was requested. Takes no lock. */
 HS_API bool hs_coordinator_should_stop(const hs_coordinator *coordinator);
-/* Returns true if a stop was requested without an error, and no error was kept before. True until
- * hs_coordinator_clear_stop(), also if an error follows. */
+/* Returns true if a stop was requested without an error, and no error was kept before. An error that follows does not
+ * change it. */
 HS_API bool hs_coordinator_clean_stop(const hs_coordinator *coordinator);
-/* Blocks until a stop is requested, or `timeout_secs` have passed. Returns true if a stop was requested. */
+/* Blocks until a stop is requested, or `timeout_secs` have passed. Returns true after a stop. */
 HS_API bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double timeout_secs);
 /* Copies the kept error to `err` and returns its code, or HS_OK. TensorFlow: raise_requested_exception. */
 HS_API hs_code hs_coordinator_error(const hs_coordinator *coordinator, hs_error *err);
@@ -62,8 +61,7 @@ HS_API bool hs_coordinator_joined(const hs_coordinator *coordinator);
 
 /* Threads. */
 
-/* The function that a thread runs. Its error stops the coordinator. `coordinator` is NULL if the thread is not registered.
- */
+/* The function that a thread runs. Its error stops the coordinator, which is NULL if the thread is not registered. */
 typedef hs_code (*hs_thread_fn)(void *user, hs_coordinator *coordinator, hs_error *err);
 
 typedef struct hs_thread_options {
@@ -71,8 +69,8 @@ typedef struct hs_thread_options {
     const char *name; /* (required) for messages. Copied */
     hs_thread_fn run; /* (required) */
     void *user;
-    /* Wakes the thread from a wait: closes a queue, writes to a pipe. After a stop, hs_coordinator_join() calls it until
-     * the thread has ended. Calls never overlap, and the thread does not end during one. NULL: nothing */
+    /* Wakes the thread from a wait. After a stop, hs_coordinator_join() calls it until the thread has ended. Calls never
+     * overlap, and the thread does not end during one. NULL: nothing */
     void (*wake)(void *user);
     const hs_env *env;
 } hs_thread_options;
@@ -82,8 +80,7 @@ typedef struct hs_thread_options {
 HS_API hs_thread *hs_thread_new(const hs_thread_options *options, hs_error *err);
 /* HS_FAILED_PRECONDITION: already started. HS_RESOURCE_EXHAUSTED: the system refuses more threads. */
 HS_API hs_code hs_thread_start(hs_thread *thread, hs_error *err);
-/* The thread was started and has not ended. False in a forked child: hs_thread_wait() and hs_coordinator_join() do not wait
- * there. */
+/* The thread was started and has not ended. False in a forked child, where waits and joins do not wait for it. */
 HS_API bool hs_thread_alive(const hs_thread *thread);
 HS_API const char *hs_thread_name(const hs_thread *thread);
 /* Blocks until the thread has ended, or `timeout_secs` have passed. Returns true if it is not alive. */
@@ -131,8 +128,8 @@ typedef struct hs_join_options {
  * threads. */
 HS_API hs_code hs_coordinator_join(hs_coordinator *coordinator, const hs_join_options *options, hs_error *err);
 
-/* Returns the number of registered threads that are alive, and writes "'reader', 'writer' and 3 more", or "", as far as it
- * fits. `text` may be NULL if `size` is 0. */
+/* Returns the number of registered threads that are alive, and writes "'reader', 'writer' and 3 more", or "". Names are
+ * left out if `size` is small. `text` may be NULL if `size` is 0. */
 HS_API size_t hs_coordinator_live_threads(hs_coordinator *coordinator, char *text, size_t size);
 
 /* Loopers. */
@@ -152,7 +149,7 @@ typedef struct hs_looper_options {
 } hs_looper_options;
 #define HS_LOOPER_OPTIONS(...) HS_OPTIONS(hs_looper_options, __VA_ARGS__)
 
-/* Creates and registers a thread that calls `loop` until a stop is requested; start it with hs_thread_start(). An error of
+/* Creates and registers a thread that calls `loop` until a stop is requested. Start it with hs_thread_start(). An error of
  * a callback stops the coordinator. TensorFlow: LooperThread. */
 HS_API hs_thread *hs_looper_new(const hs_looper_options *options, hs_error *err);
 

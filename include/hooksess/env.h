@@ -6,8 +6,7 @@
 
 /* What the library gets from the program: memory, time, a log, files. The environment of a backend (hs_graph_new,
  * hs_script_new) is also that of its session, hooks, saver and writers. Parts that are zero are the system's: malloc, the
- * clocks, stderr, POSIX files. Functions of an environment are called by several threads, and must stay until all its
- * objects are freed.
+ * clocks, stderr, POSIX files. Several threads call its functions, which must stay until all its objects are freed.
  *
  *     hs_env env = HS_INIT(hs_env, .logger = {my_log, NULL});
  *     hs_graph *graph = hs_graph_new(&env);
@@ -16,7 +15,7 @@
 
 HS_BEGIN_DECLS
 
-/* Memory. Set all three functions or none. `alloc` and `realloc` return NULL when memory is exhausted. `free` accepts NULL.
+/* Memory. Set all three functions or none. `alloc` and `realloc` return NULL if it is exhausted. `free` accepts NULL.
  * Frozen. */
 typedef struct hs_allocator {
     void *(*alloc)(void *user, size_t bytes);

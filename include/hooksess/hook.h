@@ -24,12 +24,12 @@ HS_BEGIN_DECLS
 typedef struct hs_run_context hs_run_context;
 
 /* clang-format off */
-/* The callbacks. Any of them may be NULL. Each takes the hook's `self` and returns HS_OK, or a code with a message, to
- * which the library adds the hook's name, the callback and the step. HS_STOP requests a stop as hs_run_context_request_stop
- * does, and skips the later callbacks of this run. Hooks are called in the order of the session's list.
+/* The callbacks. Any may be NULL. Each takes the hook's `self` and returns HS_OK, or a code with a message, to which the
+ * library adds the hook's name, the callback and the step. HS_STOP requests a stop as hs_run_context_request_stop does, and
+ * skips the later callbacks of this run. Hooks are called in the order of the session's list.
  *
  *   callback               call
- *   begin                  once, while the session is opened. May add nodes to the graph. On the same graph, a second begin
+ *   begin                  once, while the session is opened. May add nodes to the graph; a second begin on the same graph
  *                          must add nothing twice. The nodes' memory: hs_graph_memory. HS_STOP is a failure
  *   after_create_session   the variables have their values. Called again after each recovery. HS_STOP, or a stop of the
  *                          coordinator: training is already complete (HS_REASON_ALREADY_DONE)
@@ -37,18 +37,17 @@ typedef struct hs_run_context hs_run_context;
  *                          run is over: make them static or part of `self`. A failure prevents the run
  *   after_run              after a successful run. `values` has the hook's own fetches, in the shape of its args. A
  *                          failure skips the later hooks
- *   boundary               once after all after_create_session; after all hooks' after_run, if a hook requested it; once
- *                          where a stop takes effect; once after all ends. Save here. Event files have been flushed
+ *   boundary               at the times of hs_boundary, after event files were flushed. Save here
  *   end                    the session ends normally: closed, stopped, or the input has ended. If it fails, the outcome is
  *                          a failure; the other hooks' end and the last boundary are still called
- *   close                  once for each begin that was called, last hook first, however the session ended. Not if the
- *                          engine of a group ends the process (group.h)
+ *   close                  once for each begin that was called, last hook first. Not if the engine of a group ends the
+ *                          process (group.h)
  *   save_state, load_state the hook's part of a checkpoint, "hooksess/hook/NAME". Both or neither. load_state is called
  *                          before after_create_session, if the restored checkpoint has this part
  *   destroy                frees `self`. Once per `self`, even if it is listed twice or opening failed
  *
- * state_version, state_identity and state_bytes are as in hs_state_provider (state.h). The identity is copied when the
- * session is created. To save several pieces, call hs_raw_session_add_state in after_create_session.
+ * state_version, state_identity (copied when the session is created) and state_bytes are as in hs_state_provider. To save
+ * several pieces, call hs_raw_session_add_state in after_create_session.
  *
  * Args for before_run, at file scope (in a function, `static` does not compile with HS_NAMES):
  *
@@ -57,8 +56,8 @@ typedef struct hs_run_context hs_run_context;
  * Checkpoints do not record a stop. So that a restart makes no further step, save completion in save_state and return
  * HS_STOP from after_create_session.
  *
- * If a hook writes to the memory of a variable, a save that overlaps the runs (hs_save_options.overlap) may copy a part of
- * the change. Change a variable of 64 KiB or more by an op that lists it in `writes`:
+ * A save that overlaps the runs (hs_save_options.overlap) may copy part of a change that a hook makes in a variable's
+ * memory. Change a variable of 64 KiB or more by an op that lists it in `writes`:
  *
  *     static const hs_run_args scaled = HS_INIT(hs_run_args, .names = HS_NAMES("scale"));
  *     ...
@@ -121,11 +120,10 @@ typedef struct hs_hook {
     uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT: consecutive failures before it is disabled. 0: no limit */
 } hs_hook;
 
-/* Constructors of ready-made hooks copy their options and never fail: `begin` reports invalid options or exhausted memory.
- */
+/* Constructors of ready-made hooks never fail: `begin` reports invalid options or exhausted memory. Options are copied. */
 
 #define HS_HOOK(...)  HS__VALUE(hs_hook, __VA_ARGS__)
-/* .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 100), hook). A named array ends with {0}. */
+/* HS_HOOKS(hs_stop_at_step(.last_step = 100), hook). A named array ends with {0}. */
 #define HS_HOOKS(...) HS__LIST(hs_hook, __VA_ARGS__, {.ops = NULL})
 
 /* Returns the hook with a flag: sessions do not destroy it. Free it with hs_hook_free. */
@@ -133,16 +131,14 @@ HS_API hs_hook hs_hook_hold(hs_hook hook);
 /* Returns the hook with a flag: training continues if the hook fails.
  *
  * If a callback fails, a fetch of the hook does not exist, or its state cannot be saved, the hook is suspended for 1, 2, 4
- * ... 64 s. When it resumes, after_create_session is called first if that was the failed callback. After `max_failures`
- * consecutive failures the hook is disabled; 0 and HS_NEVER: no limit. A failure of begin always disables it. The log and
- * the outcome count the failures. An op that the hook fetches can still fail the run. */
+ * ... 64 s. When it resumes, after_create_session is called first if it had failed. After `max_failures` consecutive
+ * failures, or a failure of begin, the hook is disabled. 0 and HS_NEVER: no limit. The log and the outcome count the
+ * failures. An op that the hook fetches can still fail the run. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
-/* Returns a hook whose begin fails with `error`. Constructors of hooks, which have no `err`, return it on failure.
+/* Returns a hook whose begin fails with `error`. Constructors of hooks return it on failure. Any thread.
  *
  * name   for messages. Borrowed
- * error  copied. NULL or HS_OK: HS_INVALID_ARGUMENT
- *
- * Any thread. */
+ * error  copied. NULL or HS_OK: HS_INVALID_ARGUMENT */
 HS_API hs_hook hs_hook_broken(const char *name, const hs_error *error);
 /* Destroys a hook that was held, or that no session got. */
 HS_API void hs_hook_free(hs_hook hook);
@@ -157,7 +153,7 @@ HS_API hs_raw_session *hs_run_context_session(const hs_run_context *run);
 HS_API hs_run_kind hs_run_context_kind(const hs_run_context *run);
 typedef enum hs_boundary {
     HS_BOUNDARY_CREATED = 1, /* after all after_create_session */
-    HS_BOUNDARY_RUN = 2,     /* after a run, if a hook requested it */
+    HS_BOUNDARY_RUN = 2,     /* after all after_run, if a hook requested it */
     HS_BOUNDARY_END = 3,     /* after all ends */
     /* A stop takes effect: at the end of its run or step, or in the hs_step_begin that returns false. At most once in a
      * session, and not for a close without a stop. hs_session_close reports a failure */

@@ -9,7 +9,6 @@
  *     hs_outcome outcome = hs_session_close(session, &err);
  *     if (outcome.reason == HS_REASON_FAILED)
  *         fprintf(stderr, "%s\n", outcome.error.message);
- *     return hs_outcome_exit_code(&outcome);
  *
  * Threads: any thread, at any time. */
 
@@ -46,7 +45,7 @@ typedef struct hs_outcome {
 /* The exit code for main (docs/guide/signals.md). The first row that applies counts:
  *
  *   0       not failed, not interrupted: the training is complete, or the input has ended
- *   75      not failed, interrupted, and the last step is saved: start the program again (EX_TEMPFAIL)
+ *   75      not failed, interrupted, and the last step is saved (EX_TEMPFAIL)
  *   75      a rank of the group died or was lost (HS_UNAVAILABLE with cause_rank), and a step is saved
  *   75      no session could be opened, because a rank or the backend's session was lost (HS_UNAVAILABLE)
  *   128+n   signal n ended it

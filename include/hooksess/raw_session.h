@@ -24,36 +24,34 @@ HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);
 HS_API void *hs_raw_session_handle(const hs_raw_session *session);
 /* Returns the global step. -1 on failure, as hs_run_context_global_step. */
 HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err);
-/* Returns true if long work of a hook should end: a stop was requested, or a thread reported a lost session. Also reports
- * progress to the watchdog. Any thread. */
+/* Returns true if long work should end: a stop was requested, or a session was lost. Also reports progress to the watchdog.
+ * Any thread. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
-/* Returns the seconds until the process may be killed: what remains of signal_grace_secs (without
- * hs_session_options.signals: 30 s from the first call that finds the request) after the first signal or
- * hs_session_interrupt. 0: none, or a second signal came. HS_NEVER: no such request, or no limit. */
+/* Returns the seconds until the process may be killed: what remains of signal_grace_secs after the first signal or
+ * hs_session_interrupt. 0: none, or a second signal came. HS_NEVER: no such request, or no limit. Without
+ * hs_session_options.signals: 30 s from the first call that finds the request. */
 HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
 /* Returns the group of the session. NULL: none. All ranks must make its collective calls. */
 HS_API const hs_group *hs_raw_session_group(const hs_raw_session *session);
 /* Returns the prefix of the checkpoint restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
-/* Returns the directory of event files: summary_dir of the session's options, or else checkpoint_dir. NULL: both are unset.
- */
+/* Returns summary_dir of the session's options, or else checkpoint_dir, for event files. NULL: both are unset. */
 HS_API const char *hs_raw_session_summary_dir(const hs_raw_session *session);
-/* Returns a number that each restore increments. If it has changed, discard cached facts about saved state. */
+/* Returns a number that each restore increments. A change makes cached facts about saved state invalid. */
 HS_API int64_t hs_raw_session_restores(const hs_raw_session *session);
 /* Returns the step saved or restored last. -1: none. */
 HS_API int64_t hs_raw_session_last_saved_step(const hs_raw_session *session);
 /* Returns the seconds that training waits for a save: the longest of the last few, or that of an earlier process. 0: not
  * known. */
 HS_API double hs_raw_session_save_secs(const hs_raw_session *session);
-/* If hooks must not save, copies the reason to `out` and returns its code: that of hs_raw_session_refuse_saves, or
- * HS_CANCELLED after a second signal. HS_OK: hooks may save. */
+/* If hooks must not save, copies the reason to `out` and returns its code: of hs_raw_session_refuse_saves, or HS_CANCELLED
+ * after a second signal. HS_OK: they may. */
 HS_API hs_code hs_raw_session_save_refusal(const hs_raw_session *session, hs_error *out);
 /* Sets *value and *step to the latest value of a metric (hs_raw_session_set_metric) and its step. Either may be NULL.
  * Returns false if the metric was not set since the last restore. */
 HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
 /* Returns false if `tensor` is a value of the graph (hs_graph_value) that no training run (in an evaluation: no run of it)
- * has computed since the session was created, restored or rolled back: its memory belongs to another state. False for a
- * NULL session. */
+ * has computed since the last creation, restore or rollback. False for a NULL session. */
 HS_API bool hs_raw_session_is_computed(const hs_raw_session *session, const char *tensor);
 /* Failures of a hook, or under another name (hs_raw_session_report_failure), after which training continued. */
 typedef struct hs_hook_failure {
@@ -78,12 +76,10 @@ typedef enum hs_phase {
 } hs_phase;
 /* Returns "init", "data", "step", "eval", "save" or "end". Any thread. */
 HS_API const char *hs_phase_name(hs_phase phase);
-/* Returns the phase.
+/* Returns the phase. Any thread.
  *
  * hook      set to the name of the hook that is being called, valid as long as the session. "": none. May be NULL
- * progress  set to a number that changes while the session works. May be NULL
- *
- * Any thread. */
+ * progress  set to a number that changes while the session works. May be NULL */
 HS_API hs_phase hs_raw_session_phase(const hs_raw_session *session, const char **hook, int64_t *progress);
 
 /* Actions. */
@@ -94,7 +90,7 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
                                   hs_error *err);
 /* Collective, in after_run, end or a boundary of a hook that all ranks have: returns true on all ranks if `mine` is true on
  * one. False if a rank has failed; then the run fails after the callback. In a best-effort hook it fails the session with
- * HS_INVALID_ARGUMENT. Without a group it returns `mine`. For work that all ranks repeat while one wants it:
+ * HS_INVALID_ARGUMENT. Without a group it returns `mine`.
  *
  *     while (hs_raw_session_agree(raw, is_chief && wants_another_save()))
  *         hs_saver_save(saver, raw, "run/model.ckpt", step, NULL, &err);
@@ -106,8 +102,8 @@ HS_API bool hs_raw_session_agree(hs_raw_session *session, bool mine);
  * Call it from after_create_session or before_run, or between runs with hs_session_raw, and again after each recovery. The
  * provider is copied with its name and identity; its `self` is borrowed.
  *
- * Until it is added, saves include the checkpoint's state. After the first training run they do not, with a warning in the
- * log.
+ * Until it is added, saves include the checkpoint's state; after the first training run they do not, and the log has a
+ * warning.
  *
  * On failure the state is not added, and the session still keeps the checkpoint's:
  *
@@ -125,9 +121,9 @@ HS_API void hs_raw_session_interrupt(hs_raw_session *session);
  * restore clears all metrics. The name is copied. */
 HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *name, double value, int64_t step,
                                          hs_error *err);
-/* Sets the phase, and returns the previous one, which the hook sets again at the end of its work. */
+/* Sets the phase, and returns the previous one, which the hook restores. */
 HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);
-/* Counts a failure under the name `who` for the outcome; training continues. Best-effort hooks need no call. */
+/* Counts a failure under the name `who` for the outcome; training continues. */
 HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
 /* Reports that the state of `step` is on disk (hs_outcome.last_saved_step). For savers. */
 HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
@@ -152,9 +148,9 @@ HS_API hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy 
  * It counts as a restore, after which hs_raw_session_restored_from is NULL. The next save abandons checkpoints of later
  * steps. State without a provider is kept as in hs_raw_session_add_state.
  *
- * HS_NOT_FOUND and HS_INVALID_ARGUMENT: a copy of another graph. HS_FAILED_PRECONDITION: the copy was lost, or a version or
- * identity does not match. Others: the code of a provider or the backend. Only failures of a provider's load and of the
- * backend's writing leave the state partly restored. */
+ * HS_NOT_FOUND, HS_INVALID_ARGUMENT: a copy of another graph. HS_FAILED_PRECONDITION: a lost copy, or a version or identity
+ * does not match. Others: of a provider or the backend. Only failures of a provider's load and of the backend's writing
+ * leave the state partly restored. */
 HS_API hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy *copy, hs_error *err);
 /* Returns the global step of the copy. -1: none, or lost. */
 HS_API int64_t hs_state_copy_step(const hs_state_copy *copy);
@@ -162,8 +158,8 @@ HS_API void hs_state_copy_free(hs_state_copy *copy);
 
 /* Event files. */
 
-/* Gets the writer for a hook's events, and begins them with a START record, so that TensorBoard discards the points of a
- * crashed or lost run from the next step on. Call it before the first event after each creation of the session.
+/* Gets the writer for a hook's events. Its first call for a writer writes a START record: TensorBoard then discards the
+ * points of a lost run from the next step on. Call it before the first event after each creation of the session.
  *
  * directory  of the event file (hs_raw_session_summary_writer). NULL: none
  * given      the program's writer, instead of `directory`. Borrowed. NULL: none
@@ -172,7 +168,7 @@ HS_API void hs_state_copy_free(hs_state_copy *copy);
  * Errors: of hs_raw_session_summary_writer and hs_raw_session_global_step. TensorFlow: SummaryWriterCache.get. */
 HS_API hs_code hs_raw_session_event_writer(hs_raw_session *session, const char *directory, hs_summary_writer *given,
                                            hs_summary_writer **writer, hs_error *err);
-/* Gets the process's writer of a directory (hs_summary_writer_shared), which is created if missing, without a START record.
+/* Gets the process's writer of a directory, which is created if missing (hs_summary_writer_shared), without a START record.
  * The session flushes it before each boundary and closes it. */
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,
                                              hs_error *err);

@@ -19,14 +19,10 @@ HS_BEGIN_DECLS
 
 /* Fetches as a tree, at most HS_MAX_FETCH_DEPTH deep. A leaf of the results has a path, such as "metrics/accuracy":
  *
- *     const hs_run_values *values;
- *     hs_code code = hs_session_run_args(
- *         session,
- *         HS_RUN_ARGS(.fetches = HS_DICT({"train", HS_LEAF("train_op")},
- *                                        {"metrics", HS_DICT({"loss", HS_LEAF("loss")}, {"accuracy", HS_LEAF("acc")})})),
- *         &values, &err);
+ *     hs_run_args args = HS_INIT(hs_run_args, .fetches = HS_DICT({"train", HS_LEAF("train_op")},
+ *                                                                {"metrics", HS_DICT({"accuracy", HS_LEAF("acc")})}));
  *
- * init.h says how long macros' results live. A tree that is made at run time consists of the program's own variables:
+ * How long macros' results live: init.h. A tree that is made at run time consists of the program's own variables:
  *
  *     char name[32] = "loss:0";
  *     hs_fetch loss = {.kind = HS_FETCH_LEAF, .name = name};

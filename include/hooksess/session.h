@@ -15,11 +15,9 @@
  *     hs_outcome outcome = hs_session_close(session, &err);
  *     return hs_outcome_exit_code(&outcome);
  *
- * hs_session_open or hs_session_close puts the first error into `err`, or into the log if `err` is NULL. A NULL session has
- * stopped: calls that run it fail with HS_FAILED_PRECONDITION. TensorFlow: SingularMonitoredSession, StepContext.
- *
- * In a forked child, the session has stopped: calls that run or close it return HS_FAILED_PRECONDITION, and files and the
- * parent do not change. The child may open another session.
+ * hs_session_open or hs_session_close puts the first error into `err`, or into the log if `err` is NULL. A NULL session,
+ * and in a forked child (docs/conventions.md) each session of the parent, has stopped: calls that run it fail with
+ * HS_FAILED_PRECONDITION. TensorFlow: SingularMonitoredSession, StepContext.
  *
  * Threads: one thread at a time per object. Any thread and any signal handler may call hs_session_interrupt,
  * hs_session_request_stop and hs_session_request_save. Any thread may call hs_session_poll. */
@@ -30,8 +28,8 @@ typedef struct hs_session hs_session;
 
 /* What opening does with the checkpoints in checkpoint_dir. */
 typedef enum hs_restore_policy {
-    HS_RESTORE_IF_PRESENT = 0, /* restores the newest valid one. Without one, initializes the variables */
-    HS_RESTORE_REQUIRE = 1,    /* restores the newest valid one. Without one, fails with HS_NOT_FOUND */
+    HS_RESTORE_IF_PRESENT = 0, /* restores the newest valid one, or initializes the variables */
+    HS_RESTORE_REQUIRE = 1,    /* restores the newest valid one, or fails with HS_NOT_FOUND */
     HS_RESTORE_NEVER = 2       /* initializes. The first save renames checkpoints of later steps to PREFIX.abandoned */
 } hs_restore_policy;
 
@@ -42,24 +40,23 @@ typedef enum hs_restore_policy {
  *   2. A new session is restored from the newest checkpoint in checkpoint_dir. If this session has not saved, and the
  *      directory has no checkpoint, the policy is HS_RESTORE_NEVER or restore_options left out variables, it is restored
  *      from a copy in memory of the state at the opening.
- *   3. after_create_session of each hook is called again, with a new coordinator. Start threads and add late state
- *      (hs_raw_session_add_state) there. The old coordinator stays stopped, and valid until the session is closed.
+ *   3. after_create_session of each hook is called again, with a new coordinator: start threads and add late state
+ *      (hs_raw_session_add_state) there. The old coordinator stays stopped, and valid until the close.
  *   4. The interrupted call is repeated. If a hook reports that the training is already complete, it returns HS_STOP.
  *
  * Opening is repeated in the same way. If a thread also reports another error, the session fails with that error. A loss
  * after the end of the training is only logged. TensorFlow: MonitoredSession. */
 typedef struct hs_recovery {
     size_t size;
-    /* Most recoveries in a row in which neither the global step nor, if it cannot be read, the newest saved step advances.
-     * 0: 10. HS_NEVER: no recovery */
+    /* Most recoveries in a row without progress of the global step (or of the newest saved step, if it cannot be read). 0:
+     * 10. HS_NEVER: no recovery */
     int64_t max_attempts;
-    /* Seconds before the second attempt, doubled for each further one up to 60. A stop request ends the wait. 0: 1 */
+    /* Seconds before the second attempt, doubled for each further one up to 60. A stop ends the wait. 0: 1 */
     double backoff_secs;
     /* Largest state in bytes to copy at the opening. Without a copy, recovery before the first save initializes again, or
      * fails if a variable in the program's memory has neither `initial` nor `initialize`. 0: 1 GiB. HS_NEVER: no limit */
     int64_t snapshot_limit;
-    /* Return HS_ABORTED after a recovery instead of repeating the call, so that the caller can prepare its batch again: `if
-     * (code == HS_ABORTED && !hs_session_should_stop(s)) continue;` */
+    /* After a recovery, return HS_ABORTED instead of repeating the call: the caller prepares its batch again */
     bool return_aborted;
     unsigned char reserved[7];
 } hs_recovery;
@@ -67,10 +64,9 @@ typedef struct hs_recovery {
 
 /* What ends the training if the ranks of a group have inputs of different lengths. */
 typedef enum hs_end_of_input {
-    HS_END_WITH_FIRST_RANK = 0, /* the first end of an input ends the training on all ranks */
-    /* A rank whose input has ended continues without it, until the inputs of all ranks have ended: a run that ends with
-     * HS_OUT_OF_RANGE is repeated with hs_op_has_input false. The rank then adds nothing to the sums. Needs a gate in each
-     * step */
+    HS_END_WITH_FIRST_RANK = 0, /* the first end of an input ends the training of all */
+    /* A rank without input continues until the inputs of all ranks have ended: a run that ends with HS_OUT_OF_RANGE is
+     * repeated with hs_op_has_input false, and the rank adds nothing to the sums. Needs a gate in each step */
     HS_END_WITH_LAST_RANK = 1
 } hs_end_of_input;
 
@@ -78,19 +74,18 @@ typedef enum hs_end_of_input {
 typedef struct hs_replica_options {
     size_t size;
     hs_end_of_input end_of_input; /* 0: HS_END_WITH_FIRST_RANK */
-    /* Do not send the chief's initial values to the other ranks. All ranks must have the same ones */
+    /* the ranks have the same initial values: the chief does not send its own */
     bool no_broadcast_initial;
     unsigned char reserved[3];
     /* Training runs between two agreements, for steps of less than 100 us. Decisions other than failures take effect up to
-     * this number of steps later. 0: 1 */
+     * N steps later. 0: 1 */
     int64_t agree_every_n_steps;
 } hs_replica_options;
 #define HS_REPLICA_OPTIONS(...) HS_OPTIONS(hs_replica_options, __VA_ARGS__)
 
 typedef struct hs_session_options {
     size_t size;
-    /* Restore the newest undamaged checkpoint in this directory. Saving needs a checkpoint_saver. NULL and "": initialize
-     * the variables */
+    /* Restore the newest undamaged checkpoint in this directory. NULL and "": initialize the variables */
     const char *checkpoint_dir;
     const char *checkpoint_prefix; /* restore this checkpoint. It must exist. Not with checkpoint_dir */
     const char *summary_dir;       /* for event files of hooks such as hs_scalars. NULL: checkpoint_dir */
@@ -98,9 +93,8 @@ typedef struct hs_session_options {
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* with checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
     bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 saves it (hs_session_interrupt) */
-    /* Wait until another session, the chief, has initialized or restored the variables. In an embedded graph, the chief
-     * reaches only variables in the program's memory: pass `data` to hs_graph_global_step. TensorFlow: WorkerSessionCreator
-     */
+    /* Wait until another session, the chief, has initialized or restored the variables. In an embedded graph, it reaches
+     * only variables in the program's memory: pass `data` to hs_graph_global_step. TensorFlow: WorkerSessionCreator */
     bool is_worker;
     bool take_scaffold;          /* the session frees the scaffold, also if opening fails */
     bool no_queue_runners;       /* the program starts the graph's queue runners (queue_runner.h) */
@@ -109,11 +103,10 @@ typedef struct hs_session_options {
     /* with is_worker: seconds to wait for the chief, then HS_DEADLINE_EXCEEDED. 0: 1800. HS_NEVER: no limit */
     double max_wait_secs;
     double recovery_wait_secs; /* with is_worker: seconds between polls for the chief. 0: 30 */
-    /* Seconds to wait for threads at close or recovery. Slower threads are logged and keep running. 0: 120. HS_NEVER: no
-     * limit */
+    /* Seconds to wait for threads at close or recovery. Slower ones keep running. 0: 120. HS_NEVER: no limit */
     double stop_grace_secs;
-    /* The processes that train this model together (group.h). All ranks open their sessions at the same time, with the same
-     * hooks, variables and options. Copied; `ops` and `self` are borrowed. NULL: this process trains alone */
+    /* The processes that train this model together (group.h). All ranks open at the same time, with the same hooks,
+     * variables and options. Copied; `ops` and `self` are borrowed. NULL: this process trains alone */
     const hs_group *group;
     const hs_replica_options *replicas; /* with a group. NULL: the defaults. Copied */
     const char *target;                 /* passed to the backend: where it runs. NULL: in this process */
@@ -124,16 +117,16 @@ typedef struct hs_session_options {
 #define HS_SESSION_OPTIONS(...) HS_OPTIONS(hs_session_options, __VA_ARGS__)
 
 /* Opens a session: calls begin of each hook, finalizes the graph, restores or initializes the variables, and calls
- * after_create_session and boundary of each hook.
+ * after_create_session and boundary of each hook. On failure it calls close of the hooks that began, and returns NULL.
  *
  * backend  borrowed, with its graph
  * options  NULL: the defaults. The session frees the hooks, also on failure
  *
- * On failure it calls close of the hooks that began, and returns NULL. Blocks while it restores or waits for a chief. */
+ * Blocks while it restores or waits for a chief. */
 HS_API hs_session *hs_session_open(hs_backend backend, const hs_session_options *options, hs_error *err);
 
 /* Returns true if the loop must end: a stop was requested, the input has ended, a step has failed, or recovery failed. Also
- * for NULL. A failed hs_session_run does not count: check its result. This query saves nothing. */
+ * for NULL. A failed hs_session_run does not count: check its result. */
 HS_API bool hs_session_should_stop(const hs_session *session);
 
 /* Runs one op or tensor without returning values. Errors: as hs_session_run_args. */
@@ -156,16 +149,15 @@ HS_API hs_code hs_session_run(hs_session *session, const char *op, hs_error *err
 HS_API hs_code hs_session_run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values,
                                    hs_error *err);
 
-/* A function that makes the runs of one step. Returns HS_OK, HS_STOP (hs_step_context_request_stop), or a code with a
- * message. TensorFlow: run_step_fn. */
+/* Makes the runs of one step. Returns HS_OK, HS_STOP (hs_step_context_request_stop), or a code with a message. TensorFlow:
+ * run_step_fn. */
 typedef struct hs_step_context hs_step_context;
 typedef hs_code (*hs_session_run_step_fn)(void *user, hs_step_context *step, hs_error *err);
 
-/* Calls `step` and returns its result. After HS_STOP, hs_session_should_stop is true. With recovery, a lost session is
- * recovered and `step` is called again. */
+/* Calls `step` and returns its result. After a recovery, `step` is called again. */
 HS_API hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err);
 HS_API hs_raw_session *hs_step_context_session(const hs_step_context *step);
-/* As hs_session_run_args, in a step function. HS_STOP: a hook requested a stop in this step; return HS_STOP, too. */
+/* As hs_session_run_args, in a step function. HS_STOP: a hook requested a stop in this step; return HS_STOP. */
 HS_API hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args *args, const hs_run_values **values,
                                               hs_error *err);
 /* Stops the session after this step, and returns HS_STOP, for `return`. */
@@ -185,9 +177,6 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * requested. You may ignore its result: the first error ends the loop, and hs_session_close reports it. When it returns,
  * the program may write to its memory again.
  *
- *   leave the loop      call hs_session_interrupt, or hs_session_request_stop if the training is complete, and end the
- *                       step
- *   the step failed     call hs_session_fail, then `break` without hs_step_end
  *   in the step         hs_session_global_step returns the number of completed steps. Of runs, only raw runs are allowed
  *   `break` in a step   discards the step: the close saves nothing, and the session is interrupted
  *   `break` after one   as if the training were complete: the close saves
@@ -199,17 +188,15 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * HS_UNIMPLEMENTED: the graph has no global step (hs_graph_global_step), or the backend cannot advance it. */
 HS_API bool hs_step_begin(hs_session *session);
 HS_API hs_code hs_step_end(hs_session *session);
-/* The gate of a step in a group: call it in the step, before the first collective operation. It returns on all ranks when
- * all have reached it, or have failed. Change saved state only behind it.
+/* The gate of a step in a group (docs/guide/several-processes.md): call it in the step, before the first collective
+ * operation. It returns on all ranks when all have reached it, or have failed. Change saved state only behind it.
  *
  *     while (hs_step_begin(session)) {
  *         compute_gradients(&model);
- *         if (hs_step_pass_gate(session) == HS_OK) {
- *             sum_gradients(&model); // over all ranks, for example with MPI_Allreduce
- *             update(&model);
- *         } else {
+ *         if (hs_step_pass_gate(session) == HS_OK)
+ *             update(&model); // with the sum of all ranks
+ *         else
  *             clear_gradients(&model);
- *         }
  *         hs_step_end(session);
  *     }
  *
@@ -227,8 +214,8 @@ HS_API hs_code hs_step_pass_gate(hs_session *session);
 /* Reports in a step that the program's input has ended. The step is not made: hs_step_pass_gate and hs_step_end return
  * HS_OUT_OF_RANGE, and the training ends with HS_REASON_END_OF_INPUT.
  *
- * In a group with HS_END_WITH_LAST_RANK, steps are made until all ranks have called it. From this call until then,
- * hs_session_has_input returns false. */
+ * With HS_END_WITH_LAST_RANK, steps are made until all ranks have called it. Until then, hs_session_has_input returns false
+ * on this rank. */
 HS_API void hs_session_end_input(hs_session *session);
 HS_API bool hs_session_has_input(const hs_session *session);
 
@@ -237,23 +224,16 @@ HS_API bool hs_session_has_input(const hs_session *session);
  * is saved by hs_session_close. Waits for a queue, evaluations and pauses between attempts end early with HS_STOP. If a
  * hook reports completion at the same step, the session is not interrupted. Any thread, any signal handler.
  *
- * With hs_session_options.signals, from opening to closing (docs/guide/signals.md):
- *
- *   signal            effect
- *   SIGTERM, SIGINT   the first stops the session as this function does
- *   a second one      nothing more is saved. It does not count within 0.5 s of the first
- *   a third one       ends the process, unless the program had a handler
- *   SIGUSR1           as hs_session_request_save
- *
- * The program's earlier handlers are also called, and restored when the last such session is closed. Ignored signals stay
- * ignored. Interrupted system calls are restarted. Forked children get the program's handlers. A 17th such session of a
- * process is HS_RESOURCE_EXHAUSTED. */
+ * With hs_session_options.signals, the first SIGTERM or SIGINT does the same, from opening to closing. After a second one,
+ * 0.5 s later or more, nothing more is saved. A third one ends the process, unless the program had a handler. SIGUSR1 does
+ * hs_session_request_save. Earlier handlers are also called, and restored when the last such session is closed. Ignored
+ * signals stay ignored. System calls are restarted. Forked children get the program's handlers. A 17th such session is
+ * HS_RESOURCE_EXHAUSTED. More: docs/guide/signals.md. */
 HS_API void hs_session_interrupt(hs_session *session);
 /* Requests a stop because the training is complete: hs_outcome_exit_code is 0, also if a signal or a hook interrupts the
  * session in the same step. A step that has begun must still be ended. Any thread, any signal handler.
  *
- * Checkpoints do not record completion. To make no further step when the program is started again, call this function
- * before the first one. */
+ * Checkpoints do not record completion. So that a restart makes no further step, call it before the first one. */
 HS_API void hs_session_request_stop(hs_session *session);
 /* Requests a save, and the action of each trigger with on_request, after the current or the next run. Any thread, any
  * signal handler. */
@@ -261,8 +241,8 @@ HS_API void hs_session_request_save(hs_session *session);
 /* Returns true if long work should end early. Cheap. Also reports progress to the watchdog. Any thread. */
 HS_API bool hs_session_poll(hs_session *session);
 
-/* Reports an error of the program. Then leave the loop with `break`, and close the session: the close calls no `end`, saves
- * nothing, and returns HS_REASON_FAILED with this error.
+/* Reports an error of the program. Then leave the loop with `break`, in a step without hs_step_end. hs_session_close calls
+ * no `end`, saves nothing, and returns HS_REASON_FAILED with this error.
  *
  * why  copied. NULL: HS_UNKNOWN. HS_OK withdraws an earlier report. HS_STOP and HS_OUT_OF_RANGE are not errors: the session
  *      ends normally, unless its last run failed
@@ -275,9 +255,8 @@ HS_API void hs_session_fail(hs_session *session, const hs_error *why);
  * backend's session.
  *
  * Returns the outcome, and copies its error, the first one, to `err`. For NULL it makes an outcome of `err`, as
- * hs_session_open left it. Check the outcome before you use the model. Blocks up to stop_grace_secs, and while hooks save.
- *
- * In a forked child it frees nothing: HS_REASON_FAILED with HS_FAILED_PRECONDITION. */
+ * hs_session_open left it. Check it before you use the model. Blocks up to stop_grace_secs, and while hooks save. In a
+ * forked child it frees nothing, and the outcome is a failure. */
 HS_API hs_outcome hs_session_close(hs_session *session, hs_error *err);
 
 /* Parts of the session, borrowed. A recovery changes the coordinator. */
@@ -291,11 +270,11 @@ HS_API int32_t hs_session_rank_count(const hs_session *session);
 /* Returns the number of successful recoveries. */
 HS_API int64_t hs_session_recoveries(const hs_session *session);
 
-/* The time that a hook has used, estimated: `boundary` is timed in each call, other callbacks in the first 61 runs and then
- * in one of 61. The close logs hooks that used over 1 s and over 5 % of its time. Frozen. */
+/* The time that a hook has used, estimated from some of its calls. The close logs hooks that used over 1 s and over 5 % of
+ * its time. Frozen. */
 typedef struct hs_hook_cost {
     const char *name;     /* the hook's */
-    const char *slowest;  /* the callback of the longest call. "": none was timed */
+    const char *slowest;  /* the callback of the longest call. "": not known */
     int64_t runs;         /* runs of the kinds that the hook is called for */
     int64_t total_ns;     /* of all callbacks */
     int64_t largest_ns;   /* of the longest call */

@@ -51,8 +51,8 @@ enum {
 /* A failure. Frozen. */
 typedef struct hs_error {
     hs_code code;
-    /* errno of the failed system call. 0: none. If a file function of the program (env.h) sets none, the library sets EIO,
-     * but not for HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED */
+    /* errno of the failed system call. 0: none. EIO if a file function of the program (env.h) sets none, except with
+     * HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED */
     int os_error;
     char message[HS_MESSAGE_SIZE]; /* one line, ended by a zero byte. Control characters are written as \xNN */
 } hs_error;
@@ -73,9 +73,8 @@ HS_API void hs_error_clear(hs_error *err);
 /* Returns "OK", "CANCELLED", ..., "STOP". From HS_USER on: "USER"; other numbers: "UNKNOWN_CODE". */
 HS_API const char *hs_code_name(hs_code code);
 
-/* Returns the code of an errno, mostly as in TensorFlow: ENOSPC and ENOMEM are HS_RESOURCE_EXHAUSTED, many are HS_UNKNOWN.
- * Only ENOENT is HS_NOT_FOUND. None is HS_ABORTED or HS_UNAVAILABLE: a backend that loses its connection sets
- * HS_UNAVAILABLE itself. */
+/* Returns the code of an errno: ENOSPC and ENOMEM are HS_RESOURCE_EXHAUSTED, only ENOENT is HS_NOT_FOUND, many are
+ * HS_UNKNOWN. None is HS_ABORTED or HS_UNAVAILABLE: a backend that loses its connection sets HS_UNAVAILABLE itself. */
 HS_API hs_code hs_code_from_errno(int os_error);
 
 /* Copies options, or another struct that begins with its size. Fields that the caller's version lacks become 0. For authors
@@ -86,8 +85,7 @@ HS_API hs_code hs_code_from_errno(int os_error);
  * what        the struct's type, for the message
  *
  * HS_INVALID_ARGUMENT: `from` is NULL, its size is below first_size (HS_INIT was forgotten), or it sets a field that the
- * reader does not know. In the last case the known fields are copied, so that the reader can free what they own; in the
- * others `to` is unchanged. */
+ * reader does not know. In the last case the known fields are copied; in the others `to` is unchanged. */
 HS_API hs_code hs_struct_take(void *to, size_t to_size, const void *from, size_t first_size, const char *what,
                               hs_error *err);
 /* The same for a struct `type` whose first release ended with the member `last`. */

@@ -8,18 +8,14 @@
 /* A timer says in which runs a hook acts, by its trigger. With its saved state, a resumed run fires at the same steps as an
  * uninterrupted one. TensorFlow: SecondOrStepTimer.
  *
- * A hook that acts after a run makes these calls:
+ *   constructor            hs_timer_new. On failure, hs_hook_broken
+ *   begin                  hs_timer_reset
+ *   after_create_session   hs_timer_start, with the step of hs_raw_session_global_step
+ *   after_run              hs_timer_fires
+ *   save_state, load_state hs_timer_save, hs_timer_load
+ *   destroy                hs_timer_free
  *
- *   constructor            h->timer = hs_timer_new(HS_TRIGGER(.every_n_steps = 100), NULL, &error);
- *   begin                  hs_timer_reset(h->timer);
- *   after_create_session   hs_timer_start(h->timer, step); with the step of hs_raw_session_global_step
- *   after_run              if ((code = hs_timer_fires(h->timer, run, &fires, err)) || !fires)
- *                              return code;
- *   save_state             hs_timer_save(h->timer, out, err)
- *   load_state             hs_timer_load(h->timer, in, err)
- *   destroy                hs_timer_free(h->timer);
- *
- * A hook that fetches values decides before the run:
+ * docs/guide/writing-a-hook.md has an example. A hook that fetches values decides before the run:
  *
  *   before_run             with the step of hs_run_context_global_step:
  *                          hs_timer_begin(h->timer, run, step);
@@ -36,20 +32,18 @@ HS_BEGIN_DECLS
 
 typedef struct hs_timer hs_timer;
 
-/* Creates a timer. `trigger` is copied. HS_INVALID_ARGUMENT: it is NULL, never fires or has an invalid number. A
- * constructor reports the error with hs_hook_broken. */
+/* Creates a timer. `trigger` is copied. HS_INVALID_ARGUMENT: it is NULL, never fires or has an invalid number. */
 HS_API hs_timer *hs_timer_new(const hs_trigger *trigger, const hs_env *env, hs_error *err);
 HS_API void hs_timer_free(hs_timer *timer);
 
-/* Clears the timer for another session. Call it in begin. */
+/* Clears the timer for another session. */
 HS_API void hs_timer_reset(hs_timer *timer);
 /* Sets the step at which the session begins. Call it after each creation of the session, in after_create_session or the
  * first before_run, and before the first hs_timer_due after a load. A mark at a later step is cleared. Listed steps before
  * `step` do not fire. */
 HS_API void hs_timer_start(hs_timer *timer, int64_t step);
 /* Call it in before_run, before hs_timer_due: every_n_steps and every_n_secs then count from `step` and the time of `run`.
- * Returns true if it had an effect. It has none in later runs; with `first`, where they count from the first firing; after
- * hs_timer_load. hs_timer_fires includes it. */
+ * Returns true if it had an effect. It has none in later runs, with `first`, and after hs_timer_load. */
 HS_API bool hs_timer_begin(hs_timer *timer, hs_run_context *run, int64_t step);
 
 /* For after_run: sets *fires if the trigger fires at the global step, and marks the timer. every_n_secs waits for a run

@@ -5,8 +5,8 @@
 #include <hooksess/hooks/checkpoint_saver.h>
 #include <hooksess/session.h>
 
-/* A session with the usual hooks: it restores, saves checkpoints, writes summaries and logs the speed. Most programs use
- * this header. To choose all hooks yourself, use session.h.
+/* A session with the usual hooks: it restores, saves checkpoints, writes summaries and logs the speed. To choose all hooks
+ * yourself, use session.h.
  *
  *     hs_session *session = hs_training_session_open(
  *         hs_graph_backend(graph), HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss")), &err);
@@ -52,7 +52,7 @@ typedef struct hs_training_options {
     int64_t save_checkpoint_steps;             /* steps between checkpoints */
     const hs_trigger *save_checkpoint_trigger; /* in place of _secs and _steps */
     /* Newest checkpoints to keep. 0: as the scaffold's saver, by default 5. HS_NEVER: all. This field, the next three and
-     * listeners are HS_INVALID_ARGUMENT if no checkpoints are saved */
+     * listeners are HS_INVALID_ARGUMENT without saves */
     int64_t max_to_keep;
     /* no checkpoint at the opening. Not with save_checkpoint_trigger */
     bool no_initial_checkpoint;
@@ -90,7 +90,7 @@ typedef struct hs_training_options {
     hs_bytes config;
     hs_scaffold *scaffold;
     const hs_saver_listener *listeners; /* HS_LISTENERS(...): called around each save. NULL: none */
-    /* HS_NAMES("loss", ...): values or tensors with one element, for the event file, at the intervals of save_summaries_*
+    /* HS_NAMES("loss", ...): values or tensors with one element to chart at the intervals of save_summaries_*
      * (hooks/scalars.h). HS_INVALID_ARGUMENT without a directory, or if summaries are off. NULL: none */
     const char *const *scalars;
     const hs_hook *hooks;
@@ -98,20 +98,18 @@ typedef struct hs_training_options {
 } hs_training_options;
 #define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 
-/* Opens a session as hs_session_open does. Close it with hs_session_close. It frees the hooks of both lists, also on
- * failure.
+/* Opens a session as hs_session_open does. The session frees the hooks of both lists, also on failure.
  *
- * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly, or names the first step, variable, state
- * and value that differ. It sets the environment variable HOOKSESS_RESUME_TRIAL, which makes the process a trial:
+ * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly (docs/guide/checkpoints.md). It sets the
+ * environment variable HOOKSESS_RESUME_TRIAL, which makes the process a trial. On Linux, a setuid program ignores it.
  *
  *   recorded     after each step, a checksum of each variable, each state and each value (hs_graph_value)
  *   redirected   checkpoint_dir and summary_dir, for all functions that use the system's files. Not redirected: files that
  *                the program writes itself, and other directories of hooks
  *   ended        by SIGKILL after the last step of the trial, or when the session is closed
- *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a session in a group, without
- *                checkpoint_dir or with its own hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable
- *
- * On Linux, a setuid program ignores the variable. */
+ *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a group, no checkpoint_dir, its own
+ *                hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable
+ */
 HS_API hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *options, hs_error *err);
 
 HS_END_DECLS

@@ -30,8 +30,8 @@ typedef struct hs_trigger {
      * evaluation then wait until the global step has changed */
     double every_n_secs;
     /* HS_AT_STEPS(1, 10, 100), in any order: when the global step reaches or passes one of them. Steps before the session
-     * and steps that fired before a resume do not fire. The step at which the session begins fires in the first run
-     * (checkpoint_saver: at creation) */
+     * and steps that fired before a resume do not fire. The session's first step fires in the first run (checkpoint_saver:
+     * at creation) */
     const int64_t *at_steps;
     /* On hs_session_request_save, or SIGUSR1 with hs_session_options.signals. A request that no hook has seen survives a
      * recovery */
@@ -45,7 +45,6 @@ typedef struct hs_trigger {
     unsigned char reserved[5];
 } hs_trigger;
 
-/* HS_TRIGGER(.at_steps = HS_AT_STEPS(1, 10, 100), .last = true) */
 #define HS_TRIGGER(...)  HS_OPTIONS(hs_trigger, __VA_ARGS__)
 #define HS_AT_STEPS(...) HS__LIST(int64_t, __VA_ARGS__, -1)
 
