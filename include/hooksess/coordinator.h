@@ -41,7 +41,7 @@ HS_API void hs_coordinator_free(hs_coordinator *coordinator);
  *
  * The coordinator keeps the first error for hs_coordinator_join(). If it reports a lost session (HS_ABORTED,
  * HS_UNAVAILABLE), the first other error replaces it. After a stop, HS_CANCELLED is not an error. After an error, a request
- * without an error does not prevent the session's recovery; hs_session_interrupt() does.
+ * without one does not prevent the session's recovery; hs_session_interrupt() does.
  *
  * Returns HS_OK, or the error's code if the coordinator was already joined. */
 HS_API hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why);
@@ -78,7 +78,7 @@ typedef struct hs_thread_options {
 
 /* Creates a thread without starting it. It blocks all signals. */
 HS_API hs_thread *hs_thread_new(const hs_thread_options *options, hs_error *err);
-/* HS_FAILED_PRECONDITION: already started. HS_RESOURCE_EXHAUSTED: the system refuses more threads. */
+/* HS_FAILED_PRECONDITION: already started. HS_RESOURCE_EXHAUSTED: the system refuses it. */
 HS_API hs_code hs_thread_start(hs_thread *thread, hs_error *err);
 /* The thread was started and has not ended. False in a forked child, where waits and joins do not wait for it. */
 HS_API bool hs_thread_alive(const hs_thread *thread);
@@ -90,8 +90,8 @@ HS_API hs_code hs_thread_error(const hs_thread *thread, hs_error *err);
 /* Frees the handle. A running thread continues. */
 HS_API void hs_thread_free(hs_thread *thread);
 
-/* Registers a thread, so that hs_coordinator_join() waits for it if it was started. The caller keeps the handle. A second
- * call changes nothing. HS_FAILED_PRECONDITION: another coordinator has the thread. */
+/* Registers a thread: if it was started, hs_coordinator_join() waits for it. The caller keeps the handle. A second call
+ * changes nothing. HS_FAILED_PRECONDITION: another coordinator has it. */
 HS_API hs_code hs_coordinator_register(hs_coordinator *coordinator, hs_thread *thread, hs_error *err);
 /* Creates, registers and starts a thread. `env` NULL: the coordinator's. */
 HS_API hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs_thread_options *options, hs_error *err);
@@ -109,7 +109,7 @@ typedef hs_thread *hs__thread_pointer;
 typedef struct hs_join_options {
     size_t size;
     hs_thread *const *threads; /* more threads to wait for: HS_THREADS(...). NULL: the registered ones only */
-    /* Threads to wait for without a limit, also after the stop: HS_THREADS(...). They may be registered, too. NULL: none */
+    /* threads to wait for without a limit, registered or not: HS_THREADS(...). NULL: none */
     hs_thread *const *awaited;
     double stop_grace_secs;   /* seconds to wait after a stop. 0: 120. HS_NEVER: no limit */
     bool ignore_live_threads; /* log threads that do not stop, instead of failing */
@@ -138,8 +138,8 @@ typedef struct hs_looper_options {
     size_t size;
     hs_coordinator *coordinator; /* (required) */
     const char *name;            /* NULL: "looper". Copied */
-    /* Seconds between the starts of two calls, the first of which is immediate. After a slow call, there are no pauses
-     * until the schedule is met again. 0: no pauses */
+    /* Seconds between the starts of two calls; the first call is immediate. Late calls follow each other without a pause.
+     * 0: no pauses */
     double every_n_secs;
     hs_code (*loop)(void *user, hs_error *err);       /* (required) */
     hs_code (*start_loop)(void *user, hs_error *err); /* before the first call. NULL: nothing */

@@ -49,7 +49,7 @@ typedef struct hs_logger {
  *   HS_OPEN_WRITE   a new file; removes a file,     HS_FAILED_PRECONDITION: a directory
  *                   link or FIFO of that name       HS_INVALID_ARGUMENT: a device, or a link to one
  *   HS_OPEN_APPEND  an existing or a new file,      HS_FAILED_PRECONDITION: a directory, a symbolic link, or a file with
- *                   written at its end              several names (hard links). HS_INVALID_ARGUMENT: a FIFO
+ *                   written at its end              several names. HS_INVALID_ARGUMENT: a FIFO
  *   HS_OPEN_NEW     a new file                      HS_ALREADY_EXISTS: the name exists */
 enum { HS_OPEN_READ = 0, HS_OPEN_WRITE = 1, HS_OPEN_APPEND = 2, HS_OPEN_NEW = 3 };
 
@@ -75,7 +75,7 @@ typedef struct hs_file_stat {
  *   close             frees the handle, also on failure. An error means that a write failed
  *   rename            replaces `to` atomically
  *   remove            removes a file
- *   sync_directory    returns when created, renamed and removed names of the directory are on the disk
+ *   sync_directory    returns when changed names of the directory are on the disk
  *   make_directory    creates one level. HS_ALREADY_EXISTS: the name exists
  *   stat              describes a file or directory; follows links
  *   list              calls `visit` with each name except "." and "..", until it returns non-zero. Any order

@@ -73,7 +73,7 @@ typedef struct hs_run_context hs_run_context;
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;
-    const char *name; /* (required) for messages, outcome and checkpoint. Without ':' if the hook has save_state */
+    const char *name; /* (required) without ':' if the hook has save_state */
     hs_code (*begin)(void *self, hs_backend backend, hs_error *err);
     hs_code (*after_create_session)(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err);
     hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
@@ -181,9 +181,9 @@ HS_API void hs_run_context_interrupt(hs_run_context *run);
 HS_API void hs_run_context_request_save(hs_run_context *run);
 /* Requests boundary of all hooks after this run. No effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
-/* In a boundary: returns true on all ranks of the group if the hook acts on at least one. In HS_BOUNDARY_RUN, the hook acts
- * on a rank if it requested the boundary there. In the other boundaries, it acts if `mine` is true, and all ranks must make
- * the call, which waits for them. A hook with HS_HOOK_CHIEF_ONLY, and a session without a group, gets `mine`. */
+/* In a boundary: returns true on all ranks of the group if the hook acts on at least one. In HS_BOUNDARY_RUN, it acts on a
+ * rank if it requested the boundary there. In the others, it acts if `mine` is true, and the call waits for all ranks,
+ * which must make it. Without a group, or with HS_HOOK_CHIEF_ONLY, it returns `mine`. */
 HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
 
 HS_END_DECLS

@@ -9,7 +9,7 @@
 #include <hooksess/summary.h>
 
 /* The raw session: what a session does for its hooks. Callbacks get it, directly or by hs_run_context_session; a program
- * gets it by hs_session_raw. TensorFlow: the Session that SessionRunContext.session returns.
+ * gets it by hs_session_raw. TensorFlow: SessionRunContext.session.
  *
  * Threads: the session's thread only. Exceptions are at the functions. */
 
@@ -55,7 +55,7 @@ HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *nam
 HS_API bool hs_raw_session_is_computed(const hs_raw_session *session, const char *tensor);
 /* Failures of a hook, or under another name (hs_raw_session_report_failure), after which training continued. */
 typedef struct hs_hook_failure {
-    const char *hook;              /* the name. Valid until the next failure */
+    const char *hook;              /* its name. Valid until the next failure */
     int64_t failures;              /* their number */
     int64_t first_step, last_step; /* the global step at the first and the last failure. -1: not known */
     bool muted;                    /* the hook is suspended or disabled */
@@ -97,13 +97,11 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
  */
 HS_API bool hs_raw_session_agree(hs_raw_session *session, bool mine);
 /* Adds state to checkpoints while the session is open, as "hooksess/state/NAME". If the restored checkpoint has it, it is
- * loaded immediately.
+ * loaded immediately. Until then, saves include the checkpoint's state; after the first training run they do not, and the
+ * log has a warning.
  *
  * Call it from after_create_session or before_run, or between runs with hs_session_raw, and again after each recovery. The
  * provider is copied with its name and identity; its `self` is borrowed.
- *
- * Until it is added, saves include the checkpoint's state; after the first training run they do not, and the log has a
- * warning.
  *
  * On failure the state is not added, and the session still keeps the checkpoint's:
  *
@@ -133,15 +131,15 @@ HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
  * why  the reason, copied; the first one is kept. NULL or HS_OK: not known */
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const hs_error *why);
 
-/* A copy of variables and state in memory, with the contents of a checkpoint. */
+/* A copy of variables and state in memory. */
 typedef struct hs_state_copy hs_state_copy;
 /* Copies the current variables and state.
  *
  * copy  NULL, or an earlier copy of the same session, whose memory is reused. The caller frees it. It may outlive the
  *       session, but not its environment
  *
- * Errors: HS_RESOURCE_EXHAUSTED, or of the backend or a provider's save. An earlier copy is then unchanged, or lost: its
- * step is -1, and restoring it fails with HS_FAILED_PRECONDITION. */
+ * Errors: HS_RESOURCE_EXHAUSTED, or of the backend or a provider's save. An earlier copy is then unchanged, or lost, with
+ * step -1. */
 HS_API hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy **copy, hs_error *err);
 /* Sets variables and state to those of the copy, which stays valid. Also in a later session of the same graph.
  *

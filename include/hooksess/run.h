@@ -87,9 +87,9 @@ typedef struct hs_debug_watch {
 
 enum { HS_TRACE_NONE = 0, HS_TRACE_SOFTWARE = 1, HS_TRACE_HARDWARE = 2, HS_TRACE_FULL = 3 };
 
-/* How a run is made. Options of several args of a run are merged: the largest trace_level, timeout_secs (a timeout counts
- * more than none) and inter_op_thread_pool, each flag that is set anywhere, and all watches, the caller's first.
- * TensorFlow: RunOptions. */
+/* How a run is made. Options of several args are merged: the largest trace_level, timeout_secs (a timeout counts more than
+ * none) and inter_op_thread_pool, each flag that is set anywhere, and all watches, the caller's first. TensorFlow:
+ * RunOptions. */
 typedef struct hs_run_options {
     size_t size;
     int64_t trace_level;                     /* HS_TRACE_NONE and so on: the others add times to the metadata */
@@ -123,7 +123,7 @@ typedef struct hs_run_args {
  * program outside callbacks. */
 typedef struct hs_run_values hs_run_values;
 
-/* Returns the number of results: one for each name, or for each leaf of a tree, depth first. */
+/* Returns the number of results: the names, or the leaves of a tree, depth first. */
 HS_API size_t hs_run_values_count(const hs_run_values *values);
 /* Returns a result by position, or by path: "metrics/loss" in dicts, "0/1" in lists, the name itself in `names`. NULL: it
  * does not exist, or is an op. The tensor may be in device memory (hs_tensor_host). */

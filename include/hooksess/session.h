@@ -5,8 +5,8 @@
 #include <hooksess/hook.h>
 #include <hooksess/scaffold.h>
 
-/* A session restores the variables of a graph, runs it, and calls hooks around each run. For the usual hooks, use
- * training_session.h. If the program computes the steps itself, use hs_step_begin instead of hs_session_run.
+/* A session restores the variables of a graph, runs it, and calls hooks around each run. training_session.h adds the usual
+ * hooks. If the program computes the steps itself, use hs_step_begin instead of hs_session_run.
  *
  *     hs_session *session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.checkpoint_dir = "run"), &err);
  *     while (!hs_session_should_stop(session))
@@ -15,8 +15,8 @@
  *     hs_outcome outcome = hs_session_close(session, &err);
  *     return hs_outcome_exit_code(&outcome);
  *
- * hs_session_open or hs_session_close puts the first error into `err`, or into the log if `err` is NULL. A NULL session,
- * and in a forked child (docs/conventions.md) each session of the parent, has stopped: calls that run it fail with
+ * hs_session_open or hs_session_close puts the first error into `err`, or into the log if `err` is NULL. A NULL session has
+ * stopped, as has the parent's session in a forked child (docs/conventions.md): calls that run it fail with
  * HS_FAILED_PRECONDITION. TensorFlow: SingularMonitoredSession, StepContext.
  *
  * Threads: one thread at a time per object. Any thread and any signal handler may call hs_session_interrupt,
@@ -88,11 +88,11 @@ typedef struct hs_session_options {
     /* Restore the newest undamaged checkpoint in this directory. NULL and "": initialize the variables */
     const char *checkpoint_dir;
     const char *checkpoint_prefix; /* restore this checkpoint. It must exist. Not with checkpoint_dir */
-    const char *summary_dir;       /* for event files of hooks such as hs_scalars. NULL: checkpoint_dir */
+    const char *summary_dir;       /* for event files. NULL: checkpoint_dir */
     /* How to restore. Its lists are borrowed if the session recovers. NULL: restore everything */
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* with checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
-    bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 saves it (hs_session_interrupt) */
+    bool signals;              /* handle SIGTERM, SIGINT and SIGUSR1 (hs_session_interrupt) */
     /* Wait until another session, the chief, has initialized or restored the variables. In an embedded graph, it reaches
      * only variables in the program's memory: pass `data` to hs_graph_global_step. TensorFlow: WorkerSessionCreator */
     bool is_worker;
@@ -112,7 +112,7 @@ typedef struct hs_session_options {
     const char *target;                 /* passed to the backend: where it runs. NULL: in this process */
     hs_bytes config;                    /* passed to the backend: a serialized ConfigProto. Copied */
     hs_scaffold *scaffold;              /* NULL: the defaults. Borrowed, except with take_scaffold */
-    const hs_hook *hooks;               /* HS_HOOKS(...), called in this order. The array is copied */
+    const hs_hook *hooks;               /* HS_HOOKS(...), called in this order. Copied */
 } hs_session_options;
 #define HS_SESSION_OPTIONS(...) HS_OPTIONS(hs_session_options, __VA_ARGS__)
 
@@ -144,8 +144,7 @@ HS_API hs_code hs_session_run(hs_session *session, const char *op, hs_error *err
  *   HS_INVALID_ARGUMENT      the args are invalid
  *   HS_NOT_FOUND             the graph has no such op or tensor
  *   HS_FAILED_PRECONDITION   a hook had requested a stop, an earlier step or recovery failed, a tensor was fed twice, or
- *                            the call came from a callback
- */
+ *                            the call came from a callback */
 HS_API hs_code hs_session_run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values,
                                    hs_error *err);
 
@@ -181,41 +180,29 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  *   `break` in a step   discards the step: the close saves nothing, and the session is interrupted
  *   `break` after one   as if the training were complete: the close saves
  *   wrong order         two begins, or an end without a begin, fail the session
- *   other counters      start at zero when the training resumes. Use hs_session_global_step, or name the counter in
- *                       hs_graph_global_step. Another change of the global step is HS_FAILED_PRECONDITION
+ *   other counters      start at zero in a resumed training. Name the program's counter in hs_graph_global_step. Another
+ *                       change of the global step is HS_FAILED_PRECONDITION
  *   lost session        hs_step_begin recovers and begins the restored step. hs_step_end recovers and returns HS_ABORTED
  *
  * HS_UNIMPLEMENTED: the graph has no global step (hs_graph_global_step), or the backend cannot advance it. */
 HS_API bool hs_step_begin(hs_session *session);
 HS_API hs_code hs_step_end(hs_session *session);
-/* The gate of a step in a group (docs/guide/several-processes.md): call it in the step, before the first collective
- * operation. It returns on all ranks when all have reached it, or have failed. Change saved state only behind it.
+/* The gate of a step in a group: call it in the step, before the first collective operation
+ * (docs/guide/several-processes.md). It returns on all ranks when all have reached it, or have failed. Change saved state
+ * only behind it. Without a group it returns HS_OK. In an op, call hs_op_pass_gate instead.
  *
- *     while (hs_step_begin(session)) {
- *         compute_gradients(&model);
- *         if (hs_step_pass_gate(session) == HS_OK)
- *             update(&model); // with the sum of all ranks
- *         else
- *             clear_gradients(&model);
- *         hs_step_end(session);
- *     }
- *
- * HS_OK, also without a group: make the step. Otherwise no rank makes it, all ranks get the same code, and hs_step_end acts
- * on it:
+ * HS_OK: make the step. Otherwise no rank makes it: clear what it has accumulated, and end the step. All ranks get the same
+ * code, and hs_step_end acts on it:
  *
  *   HS_OUT_OF_RANGE          the input of a rank, or with HS_END_WITH_LAST_RANK of all, has ended
  *   HS_STOP                  a rank has closed its session, or stopped the run
  *   HS_ABORTED, HS_UNAVAILABLE  the session of a rank is lost. hs_step_end recovers the sessions of all ranks
  *   HS_FAILED_PRECONDITION   no step has begun
- *   others                   of the rank that failed
- *
- * In an op, call hs_op_pass_gate instead. */
+ *   others                   of the rank that failed */
 HS_API hs_code hs_step_pass_gate(hs_session *session);
 /* Reports in a step that the program's input has ended. The step is not made: hs_step_pass_gate and hs_step_end return
- * HS_OUT_OF_RANGE, and the training ends with HS_REASON_END_OF_INPUT.
- *
- * With HS_END_WITH_LAST_RANK, steps are made until all ranks have called it. Until then, hs_session_has_input returns false
- * on this rank. */
+ * HS_OUT_OF_RANGE, and the training ends with HS_REASON_END_OF_INPUT. With HS_END_WITH_LAST_RANK, steps are made until all
+ * ranks have called it; until then, hs_session_has_input returns false on this rank. */
 HS_API void hs_session_end_input(hs_session *session);
 HS_API bool hs_session_has_input(const hs_session *session);
 
@@ -245,8 +232,7 @@ HS_API bool hs_session_poll(hs_session *session);
  * no `end`, saves nothing, and returns HS_REASON_FAILED with this error.
  *
  * why  copied. NULL: HS_UNKNOWN. HS_OK withdraws an earlier report. HS_STOP and HS_OUT_OF_RANGE are not errors: the session
- *      ends normally, unless its last run failed
- */
+ *      ends normally, unless its last run failed */
 HS_API void hs_session_fail(hs_session *session, const hs_error *why);
 
 /* Ends and frees the session. If the last run succeeded, or returned HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was

@@ -108,8 +108,7 @@ typedef struct hs_training_options {
  *                the program writes itself, and other directories of hooks
  *   ended        by SIGKILL after the last step of the trial, or when the session is closed
  *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a group, no checkpoint_dir, its own
- *                hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable
- */
+ *                hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable */
 HS_API hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *options, hs_error *err);
 
 HS_END_DECLS
