@@ -47,8 +47,8 @@ HS_API void hs_coordinator_free(hs_coordinator *coordinator);
 HS_API hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why);
 /* Returns true if a stop was requested. Takes no lock. */
 HS_API bool hs_coordinator_should_stop(const hs_coordinator *coordinator);
-/* Returns true if a stop was requested without an error, and no error was kept before. An error that follows does not
- * change it. */
+/* Returns true if a stop was requested without an error, and no error was kept before. True until
+ * hs_coordinator_clear_stop(), also if an error follows. */
 HS_API bool hs_coordinator_clean_stop(const hs_coordinator *coordinator);
 /* Blocks until a stop is requested, or `timeout_secs` have passed. Returns true after a stop. */
 HS_API bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double timeout_secs);
@@ -61,7 +61,7 @@ HS_API bool hs_coordinator_joined(const hs_coordinator *coordinator);
 
 /* Threads. */
 
-/* The function that a thread runs. Its error stops the coordinator, which is NULL if the thread is not registered. */
+/* The function of a thread. Its error stops the coordinator. `coordinator` is NULL if the thread is not registered. */
 typedef hs_code (*hs_thread_fn)(void *user, hs_coordinator *coordinator, hs_error *err);
 
 typedef struct hs_thread_options {
@@ -120,9 +120,9 @@ typedef struct hs_join_options {
 
 /* Blocks until the registered threads have ended. `options` NULL: the defaults.
  *
- * 1. Until a stop is requested, it waits without a limit. 2. After the stop, it wakes the threads and waits up to
- * stop_grace_secs. 3. All threads are unregistered. From now on hs_coordinator_request_stop() returns errors instead of
- * keeping them.
+ * 1. Until a stop is requested, it waits without a limit.
+ * 2. After the stop, it wakes the threads and waits up to stop_grace_secs.
+ * 3. All threads are unregistered. From now on hs_coordinator_request_stop() returns errors instead of keeping them.
  *
  * Returns the kept error, or else HS_FAILED_PRECONDITION with the names of threads that did not stop. Not from one of the
  * threads. */

@@ -68,8 +68,7 @@ typedef struct hs_run_context hs_run_context;
  * In before_run, this op runs before those of the run; with `*args = &scaled` among them, in the order of their addition.
  *
  * If a callback, an op or a step function throws a C++ exception, or leaves by pthread_exit, the session fails with
- * HS_INTERNAL and can only be closed. Memory of the call may leak. longjmp out of them is undefined. destroy must return.
- */
+ * HS_INTERNAL and can only be closed. Memory may leak. longjmp out of them is undefined. destroy must return. */
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;
@@ -161,9 +160,8 @@ typedef enum hs_boundary {
 } hs_boundary;
 /* Returns the current boundary. 0: in before_run or after_run. */
 HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
-/* Returns the global step: before the run in before_run, otherwise after it. On failure -1: HS_FAILED_PRECONDITION if the
- * graph has no global step or a negative one, or the backend's code. In a callback `err` is never NULL: return err->code.
- */
+/* Returns the global step: before the run in before_run, otherwise after it. -1 on failure: HS_FAILED_PRECONDITION if the
+ * graph has no global step or a negative one, or the backend's code. In a callback `err` is not NULL: return err->code. */
 HS_API int64_t hs_run_context_global_step(hs_run_context *run, hs_error *err);
 /* Returns the monotonic time in nanoseconds: before the run in before_run, otherwise after it. The same for all hooks. */
 HS_API int64_t hs_run_context_now(hs_run_context *run);

@@ -53,8 +53,7 @@ typedef struct hs_outcome {
  *   0       interrupted, and no step was ever saved */
 /* clang-format on */
 HS_API int hs_outcome_exit_code(const hs_outcome *outcome);
-/* The outcome if no session could be opened: HS_REASON_FAILED with a copy of `error`. NULL, HS_OK: HS_FAILED_PRECONDITION.
- */
+/* The outcome of a failed opening: HS_REASON_FAILED with a copy of `error`; for NULL and HS_OK, HS_FAILED_PRECONDITION. */
 HS_API hs_outcome hs_outcome_from_error(const hs_error *error);
 /* Returns "failed", "closed", "stopped", "end of input", "already done", or "unknown". */
 HS_API const char *hs_reason_name(hs_reason reason);

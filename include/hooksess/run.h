@@ -56,8 +56,7 @@ struct hs_fetch {
 #define HS_DICT(...)                                                                                                       \
     HS__ADDRESS(hs_fetch, .kind = HS_FETCH_DICT, .entries = HS__LIST(hs_fetch_entry, __VA_ARGS__, {NULL, NULL}))
 
-/* A tensor for a placeholder, or in place of any tensor of the graph. The data is borrowed until the run is over. Frozen.
- */
+/* A tensor for a placeholder, or in place of any tensor. The data is borrowed until the run is over. Frozen. */
 typedef struct hs_feed {
     const char *name;
     hs_tensor value;
@@ -104,8 +103,7 @@ typedef struct hs_run_options {
 
 #define HS_RUN_OPTIONS(...) HS_OPTIONS(hs_run_options, __VA_ARGS__)
 
-/* Requests of a run, by the caller or by a hook in before_run. All fields are optional, and borrowed until the run is over.
- */
+/* Requests of a run, by the caller or by a hook in before_run. All fields are optional, borrowed until the run is over. */
 typedef struct hs_run_args {
     size_t size;
     const char *const *names;      /* fetches as a list, ended by NULL: HS_NAMES("loss") */
@@ -133,8 +131,7 @@ HS_API const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, con
  * an op, strings or complex. */
 HS_API double hs_run_values_number(const hs_run_values *values, size_t index);
 HS_API double hs_run_values_number_at(const hs_run_values *values, const char *path);
-/* Returns the merged options of the run (NULL: none), and its metadata, a serialized RunMetadata (size 0: not requested).
- */
+/* Returns the merged options of the run (NULL: none), and its metadata, a serialized RunMetadata (size 0: none). */
 HS_API const hs_run_options *hs_run_values_options(const hs_run_values *values);
 HS_API hs_bytes hs_run_values_metadata(const hs_run_values *values);
 

@@ -52,7 +52,7 @@ typedef struct hs_training_options {
     int64_t save_checkpoint_steps;             /* steps between checkpoints */
     const hs_trigger *save_checkpoint_trigger; /* in place of _secs and _steps */
     /* Newest checkpoints to keep. 0: as the scaffold's saver, by default 5. HS_NEVER: all. This field, the next three and
-     * listeners are HS_INVALID_ARGUMENT without saves */
+     * listeners are HS_INVALID_ARGUMENT if no checkpoints are saved */
     int64_t max_to_keep;
     /* no checkpoint at the opening. Not with save_checkpoint_trigger */
     bool no_initial_checkpoint;
