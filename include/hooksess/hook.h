@@ -131,8 +131,8 @@ HS_API hs_hook hs_hook_hold(hs_hook hook);
  *
  * If a callback fails, a fetch of the hook does not exist, or its state cannot be saved, the hook is suspended for 1, 2, 4
  * ... 64 s. When it resumes, after_create_session is called first if it had failed. After `max_failures` consecutive
- * failures, or a failure of begin, the hook is disabled. 0 and HS_NEVER: no limit. The log and the outcome count the
- * failures. An op that the hook fetches can still fail the run. */
+ * failures (0, HS_NEVER: no limit), or a failure of begin, it is disabled. The log and the outcome count the failures. An
+ * op that the hook fetches can still fail the run. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
 /* Returns a hook whose begin fails with `error`. Constructors of hooks return it on failure. Any thread.
  *

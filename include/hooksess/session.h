@@ -36,16 +36,17 @@ typedef enum hs_restore_policy {
 /* Recovery from a lost session of the backend: a run, or a thread of the coordinator, failed with HS_ABORTED or
  * HS_UNAVAILABLE. Without an hs_recovery, these codes are errors like any other.
  *
- *   1. The lost session and its threads are closed. The log has a warning.
+ *   1. The lost session and its threads are closed.
  *   2. A new session is restored from the newest checkpoint in checkpoint_dir. If this session has not saved, and the
  *      directory has no checkpoint, the policy is HS_RESTORE_NEVER or restore_options left out variables, it is restored
  *      from a copy in memory of the state at the opening.
  *   3. after_create_session of each hook is called again, with a new coordinator: start threads and add late state
  *      (hs_raw_session_add_state) there. The old coordinator stays stopped, and valid until the close.
- *   4. The interrupted call is repeated. If a hook reports that the training is already complete, it returns HS_STOP.
+ *   4. The interrupted call, or the opening, is repeated. If a hook reports that the training is already complete, it
+ *      returns HS_STOP.
  *
- * Opening is repeated in the same way. If a thread also reports another error, the session fails with that error. A loss
- * after the end of the training is only logged. TensorFlow: MonitoredSession. */
+ * If a thread also reports another error, the session fails with it. A loss after the end of the training is only logged.
+ * TensorFlow: MonitoredSession. */
 typedef struct hs_recovery {
     size_t size;
     /* Most recoveries in a row without progress of the global step (or of the newest saved step, if it cannot be read). 0:
@@ -62,11 +63,11 @@ typedef struct hs_recovery {
 } hs_recovery;
 #define HS_RECOVERY(...) HS_OPTIONS(hs_recovery, __VA_ARGS__)
 
-/* What ends the training if the ranks of a group have inputs of different lengths. */
+/* What ends the training if the inputs of a group differ in length. */
 typedef enum hs_end_of_input {
     HS_END_WITH_FIRST_RANK = 0, /* the first end of an input ends the training of all */
-    /* A rank without input continues until the inputs of all ranks have ended: a run that ends with HS_OUT_OF_RANGE is
-     * repeated with hs_op_has_input false, and the rank adds nothing to the sums. Needs a gate in each step */
+    /* A rank without input continues until all inputs have ended: a run that ends with HS_OUT_OF_RANGE is repeated with
+     * hs_op_has_input false, and the rank adds nothing to the sums. Needs a gate in each step */
     HS_END_WITH_LAST_RANK = 1
 } hs_end_of_input;
 
@@ -89,7 +90,7 @@ typedef struct hs_session_options {
     const char *checkpoint_dir;
     const char *checkpoint_prefix; /* restore this checkpoint. It must exist. Not with checkpoint_dir */
     const char *summary_dir;       /* for event files. NULL: checkpoint_dir */
-    /* How to restore. Its lists are borrowed if the session recovers. NULL: restore everything */
+    /* its lists are borrowed if the session recovers. NULL: restore everything */
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* with checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
     bool signals;              /* handle SIGTERM, SIGINT and SIGUSR1 (hs_session_interrupt) */
@@ -118,11 +119,10 @@ typedef struct hs_session_options {
 
 /* Opens a session: calls begin of each hook, finalizes the graph, restores or initializes the variables, and calls
  * after_create_session and boundary of each hook. On failure it calls close of the hooks that began, and returns NULL.
+ * Blocks while it restores or waits for a chief.
  *
  * backend  borrowed, with its graph
- * options  NULL: the defaults. The session frees the hooks, also on failure
- *
- * Blocks while it restores or waits for a chief. */
+ * options  NULL: the defaults. The session frees the hooks, also on failure */
 HS_API hs_session *hs_session_open(hs_backend backend, const hs_session_options *options, hs_error *err);
 
 /* Returns true if the loop must end: a stop was requested, the input has ended, a step has failed, or recovery failed. Also
@@ -141,8 +141,8 @@ HS_API hs_code hs_session_run(hs_session *session, const char *op, hs_error *err
  *
  *   HS_OUT_OF_RANGE          the input has ended
  *   HS_STOP                  a hook or an op stopped the run, or training was already complete after a recovery
- *   HS_INVALID_ARGUMENT      the args are invalid
- *   HS_NOT_FOUND             the graph has no such op or tensor
+ *   HS_INVALID_ARGUMENT      invalid args
+ *   HS_NOT_FOUND             no such op or tensor
  *   HS_FAILED_PRECONDITION   a hook had requested a stop, an earlier step or recovery failed, a tensor was fed twice, or
  *                            the call came from a callback */
 HS_API hs_code hs_session_run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values,
@@ -173,8 +173,8 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * requested, the input has ended, or a hook failed. It also saves at a stop between two steps.
  *
  * hs_step_end adds 1 to the global step, fetches the tensors that hooks requested, and calls after_run, then boundary if
- * requested. You may ignore its result: the first error ends the loop, and hs_session_close reports it. When it returns,
- * the program may write to its memory again.
+ * requested. Then the program may write to its memory again. You may ignore the result: the first error ends the loop, and
+ * hs_session_close reports it.
  *
  *   in the step         hs_session_global_step returns the number of completed steps. Of runs, only raw runs are allowed
  *   `break` in a step   discards the step: the close saves nothing, and the session is interrupted
@@ -211,11 +211,11 @@ HS_API bool hs_session_has_input(const hs_session *session);
  * is saved by hs_session_close. Waits for a queue, evaluations and pauses between attempts end early with HS_STOP. If a
  * hook reports completion at the same step, the session is not interrupted. Any thread, any signal handler.
  *
- * With hs_session_options.signals, the first SIGTERM or SIGINT does the same, from opening to closing. After a second one,
- * 0.5 s later or more, nothing more is saved. A third one ends the process, unless the program had a handler. SIGUSR1 does
- * hs_session_request_save. Earlier handlers are also called, and restored when the last such session is closed. Ignored
- * signals stay ignored. System calls are restarted. Forked children get the program's handlers. A 17th such session is
- * HS_RESOURCE_EXHAUSTED. More: docs/guide/signals.md. */
+ * With hs_session_options.signals (docs/guide/signals.md), the first SIGTERM or SIGINT does the same. After a second one,
+ * 0.5 s later or more, nothing more is saved. A third one ends the process, unless the program had a handler. SIGUSR1
+ * requests a save. Earlier handlers are also called, and restored when the last such session is closed. Ignored signals
+ * stay ignored. System calls are restarted. Forked children get the program's handlers. A 17th such session is
+ * HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_interrupt(hs_session *session);
 /* Requests a stop because the training is complete: hs_outcome_exit_code is 0, also if a signal or a hook interrupts the
  * session in the same step. A step that has begun must still be ended. Any thread, any signal handler.
@@ -237,12 +237,12 @@ HS_API void hs_session_fail(hs_session *session, const hs_error *why);
 
 /* Ends and frees the session. If the last run succeeded, or returned HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was
  * not called, it calls end and then boundary of each hook. There, savers save a step that is not saved yet, unless its save
- * was due at a stop. In any case it stops and joins the threads, calls close of each hook, and closes event files and the
- * backend's session.
+ * was due at a stop. In any case it joins the threads, calls close of each hook, and closes event files and the backend's
+ * session. Blocks up to stop_grace_secs, and while hooks save.
  *
  * Returns the outcome, and copies its error, the first one, to `err`. For NULL it makes an outcome of `err`, as
- * hs_session_open left it. Check it before you use the model. Blocks up to stop_grace_secs, and while hooks save. In a
- * forked child it frees nothing, and the outcome is a failure. */
+ * hs_session_open left it. Check it before you use the model. In a forked child it frees nothing, and the outcome is a
+ * failure. */
 HS_API hs_outcome hs_session_close(hs_session *session, hs_error *err);
 
 /* Parts of the session, borrowed. A recovery changes the coordinator. */

@@ -21,10 +21,8 @@
  *     ...
  *     hs_graph_state(g, "position", save_position, load_position, &position);
  *
- * For plain bytes as here, hs_graph_bytes() needs no functions. Hooks have save_state and load_state (hs_hook_ops).
- *
- * A state may be as large as a model. Numbers keep the byte order of the machine that saved them. docs/file-formats.md has
- * the names of states in checkpoints.
+ * Plain bytes as here need only hs_graph_bytes(). Hooks have save_state and load_state (hs_hook_ops). Numbers keep the byte
+ * order of the machine that saved them. docs/file-formats.md has the names of states in checkpoints.
  *
  * Threads: one thread at a time per object. */
 
@@ -70,9 +68,9 @@ typedef struct hs_state_provider {
     /* Version of the format, 0 or more. Increase it when the format changes: `load` gets this and all older versions
      * (hs_state_reader_version). A newer one does not match */
     int64_t version;
-    /* One line of text that names the owner of the state, such as name, length and checksum of a data set. Another identity
-     * does not match, unless hs_restore_options.any_identity is set. If only one side has one, the log gets a warning.
-     * NULL, "": none */
+    /* One line of text that names the owner of the state, such as name and checksum of a data set. Another identity does
+     * not match, unless hs_restore_options.any_identity is set. If only one side has one, the log gets a warning. NULL, "":
+     * none */
     const char *identity;
     size_t bytes;         /* expected size, to check disk space and reserve memory. Not a limit. 0: not known */
     hs_state_scope scope; /* 0: HS_STATE_SHARED. A save of a group fails if shared state differs */

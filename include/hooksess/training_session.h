@@ -25,7 +25,7 @@ HS_BEGIN_DECLS
 /* The session has these hooks, in this order:
  *
  *   hook                 if
- *   run_status           there is a checkpoint_dir, and no_run_status is false
+ *   run_status           there is a checkpoint_dir; off with no_run_status
  *   chief_only_hooks     is_worker is false
  *   hooks                always. A worker has only these
  *   step_counter         there is a summary_dir; off with log_step_count_steps HS_NEVER
@@ -37,8 +37,7 @@ HS_BEGIN_DECLS
  * on rank 0.
  *
  * Set at most one of each group *_secs, *_steps, *_trigger (HS_INVALID_ARGUMENT). HS_NEVER in *_secs or *_steps switches
- * the hook off. To save by metric, set save_checkpoint_secs to HS_NEVER and put your own hs_checkpoint_saver(...) in
- * `hooks`.
+ * the hook off. To save by metric, do so and put your own hs_checkpoint_saver(...) in `hooks`.
  *
  * The session adds a global step to an embedded graph without ops (summaries do not count). In a graph with ops, an op must
  * advance it: call hs_graph_global_step.

@@ -6,21 +6,19 @@
 
 #include <stdbool.h>
 
-/* When a hook acts: the option `trigger` of hooks with a schedule, instead of every_n_steps or every_n_secs. Beyond
- * TensorFlow.
+/* When a hook acts: the option `trigger` of hooks with a schedule. Beyond TensorFlow.
  *
  *     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = "run",
  *                                         .trigger = HS_TRIGGER(.every_n_steps = 1000, .every_n_secs = 600,
  *                                                               .at_steps = HS_AT_STEPS(1, 10, 100)));
  *
- * The hook acts if any condition fires; several at the same time count as one. every_n_steps or every_n_secs of a hook is a
- * trigger with this interval, and with `first` if the hook's header says so. To use a trigger in your own hook, create a
- * timer (timer.h). */
+ * The hook acts once if any condition fires. every_n_steps or every_n_secs of a hook is a trigger with this interval, and
+ * with `first` if the hook's header says so. For your own hook, create a timer (timer.h). */
 
 HS_BEGIN_DECLS
 
 /* Conditions; 0 and false: not used. Steps are global steps; logging_tensor, nan_tensor and finite_guard count their runs.
- * HS_INVALID_ARGUMENT if no condition is used or a number is negative. Copied, with the list. */
+ * HS_INVALID_ARGUMENT if none is used or a number is negative. Copied, with the list. */
 typedef struct hs_trigger {
     size_t size;
     /* Steps between two firings, from the step at which the session began, or with `first` from the first run. Other
