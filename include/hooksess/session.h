@@ -237,8 +237,8 @@ HS_API void hs_session_fail(hs_session *session, const hs_error *why);
 
 /* Ends and frees the session. If the last run succeeded, or returned HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was
  * not called, it calls end and then boundary of each hook. There, savers save a step that is not saved yet, unless its save
- * was due at a stop. In any case it joins the threads, calls close of each hook, and closes event files and the backend's
- * session. Blocks up to stop_grace_secs, and while hooks save.
+ * was due at a stop. In any case it stops and joins the threads, calls close of each hook, and closes event files and the
+ * backend's session. Blocks up to stop_grace_secs, and while hooks save.
  *
  * Returns the outcome, and copies its error, the first one, to `err`. For NULL it makes an outcome of `err`, as
  * hs_session_open left it. Check it before you use the model. In a forked child it frees nothing, and the outcome is a
