@@ -5,8 +5,8 @@
 #include <hooksess/status.h>
 
 /* What the library gets from the program: memory, time, a log, files. The environment of a backend (hs_graph_new,
- * hs_script_new) is also that of its session, hooks, saver and writers. Parts that are left out are the system's: malloc,
- * the clocks, stderr, POSIX files.
+ * hs_script_new) is also that of its session, hooks, saver and writers. Parts that are zero are the system's: malloc, the
+ * clocks, stderr, POSIX files. Several threads call its functions, which must stay until all its objects are freed.
  *
  *     hs_env env = HS_INIT(hs_env, .logger = {my_log, NULL});
  *     hs_graph *graph = hs_graph_new(&env);
@@ -15,8 +15,8 @@
 
 HS_BEGIN_DECLS
 
-/* Memory. Set all three functions or none. Several threads call them. `alloc` and `realloc` return NULL when memory is
- * exhausted. `free` accepts NULL. Frozen. */
+/* Memory. Set all three functions or none. `alloc` and `realloc` return NULL if it is exhausted. `free` accepts NULL.
+ * Frozen. */
 typedef struct hs_allocator {
     void *(*alloc)(void *user, size_t bytes);
     void *(*realloc)(void *user, void *block, size_t bytes);
@@ -24,8 +24,8 @@ typedef struct hs_allocator {
     void *user;
 } hs_allocator;
 
-/* Time, in nanoseconds. Set all three functions or none. Several threads call them. Timers use monotonic_ns; time stamps in
- * files use realtime_ns (since 1970, UTC). Frozen. */
+/* Time, in nanoseconds. Set all three functions or none. Timers use monotonic_ns; time stamps in files use realtime_ns
+ * (since 1970, UTC). Frozen. */
 typedef struct hs_clock {
     int64_t (*monotonic_ns)(void *user);
     int64_t (*realtime_ns)(void *user);
@@ -36,8 +36,7 @@ typedef struct hs_clock {
 typedef enum hs_log_level { HS_LOG_DEBUG = 0, HS_LOG_INFO = 1, HS_LOG_WARNING = 2, HS_LOG_ERROR = 3 } hs_log_level;
 
 /* A log. `text` is one line without a newline, valid during the call. Control characters and invalid UTF-8 are written as
- * \xNN. Several threads call `write`. NULL: lines of level INFO and above go to stderr; if it is a pipe without a reader,
- * they are lost. Frozen. */
+ * \xNN. NULL: lines of level INFO and above go to stderr; a pipe without a reader loses them. Frozen. */
 typedef struct hs_logger {
     void (*write)(void *user, hs_log_level level, const char *text);
     void *user;
@@ -50,7 +49,7 @@ typedef struct hs_logger {
  *   HS_OPEN_WRITE   a new file; removes a file,     HS_FAILED_PRECONDITION: a directory
  *                   link or FIFO of that name       HS_INVALID_ARGUMENT: a device, or a link to one
  *   HS_OPEN_APPEND  an existing or a new file,      HS_FAILED_PRECONDITION: a directory, a symbolic link, or a file with
- *                   written at its end              several names (hard links). HS_INVALID_ARGUMENT: a FIFO
+ *                   written at its end              several names. HS_INVALID_ARGUMENT: a FIFO
  *   HS_OPEN_NEW     a new file                      HS_ALREADY_EXISTS: the name exists */
 enum { HS_OPEN_READ = 0, HS_OPEN_WRITE = 1, HS_OPEN_APPEND = 2, HS_OPEN_NEW = 3 };
 
@@ -66,8 +65,8 @@ typedef struct hs_file_stat {
  * uses a file.
  *
  * Each function returns HS_OK, or a code with a message that names the path. HS_NOT_FOUND: the path does not exist.
- * HS_RESOURCE_EXHAUSTED: the disk is full, or the file has reached a limit. HS_ABORTED and HS_UNAVAILABLE, which report a
- * lost session, become HS_UNKNOWN. The system's functions, and its log, raise neither SIGPIPE nor SIGXFSZ.
+ * HS_RESOURCE_EXHAUSTED: the disk is full, or the file has reached a limit. HS_ABORTED and HS_UNAVAILABLE become
+ * HS_UNKNOWN. The system's functions, and its log, raise neither SIGPIPE nor SIGXFSZ.
  *
  *   open              sets *file to a handle, which close frees. `mode` is HS_OPEN_READ and so on
  *   read              reads `bytes` from `offset`; *got is less only at the end of the file
@@ -76,10 +75,10 @@ typedef struct hs_file_stat {
  *   close             frees the handle, also on failure. An error means that a write failed
  *   rename            replaces `to` atomically
  *   remove            removes a file
- *   sync_directory    returns when created, renamed and removed names of the directory are on the disk
+ *   sync_directory    returns when changed names of the directory are on the disk
  *   make_directory    creates one level. HS_ALREADY_EXISTS: the name exists
  *   stat              describes a file or directory; follows links
- *   list              calls `visit` with each name except "." and "..", until it returns non-zero. The order is undefined
+ *   list              calls `visit` with each name except "." and "..", until it returns non-zero. Any order
  *   lock              locks the file `path` against other processes, and creates it. The end of the process unlocks it.
  *                     *lock NULL: sets it to a new hold; a process may have several. Otherwise renews the hold on the
  *                     file that has this name now. HS_FAILED_PRECONDITION: another process, named in the message, has
@@ -107,13 +106,13 @@ typedef struct hs_file_system_ops {
     hs_code (*remove_directory)(void *user, const char *path, hs_error *err);
 } hs_file_system_ops;
 
-/* A file system: functions and their `user`. Both must stay until all objects of this environment are freed. Frozen. */
+/* A file system: functions and their `user`. Frozen. */
 typedef struct hs_file_system {
     const hs_file_system_ops *ops;
     void *user;
 } hs_file_system;
 
-/* An environment. Parts that are zero are the system's. In options, `env` is copied; NULL: the system's. */
+/* An environment. In options, `env` is copied; NULL: the system's. */
 typedef struct hs_env {
     size_t size;
     hs_allocator allocator;

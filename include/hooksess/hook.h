@@ -6,8 +6,8 @@
 #include <hooksess/outcome.h>
 #include <hooksess/raw_session.h>
 
-/* Hooks: callbacks around each run of a session. Use this header to write a hook; ready-made hooks are in hooksess/hooks/.
- * timer.h lets a hook act every N steps or seconds. raw_session.h has what the session does for a hook.
+/* Hooks: callbacks around each run of a session. Use this header to write a hook (docs/guide/writing-a-hook.md); ready-made
+ * hooks are in hooksess/hooks/. timer.h lets a hook act every N steps or seconds.
  *
  *     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "stop", .after_run = after_run);
  *     ...
@@ -24,42 +24,40 @@ HS_BEGIN_DECLS
 typedef struct hs_run_context hs_run_context;
 
 /* clang-format off */
-/* The callbacks. Any of them may be NULL. Each takes the hook's `self` and returns HS_OK, or a code with a message, to
- * which the library adds the hook's name, the callback and the step. HS_STOP requests a stop as hs_run_context_request_stop
- * does, and ends the run: no later callback of this run is called. Hooks are called in the order of the session's list.
+/* The callbacks. Any may be NULL. Each takes the hook's `self` and returns HS_OK, or a code with a message, to which the
+ * library adds the hook's name, the callback and the step. HS_STOP requests a stop as hs_run_context_request_stop does, and
+ * skips the later callbacks of this run. Hooks are called in the order of the session's list.
  *
  *   callback               call
- *   begin                  once, while the session is opened. May add nodes to the graph. On the same graph, a second begin
+ *   begin                  once, while the session is opened. May add nodes to the graph; a second begin on the same graph
  *                          must add nothing twice. The nodes' memory: hs_graph_memory. HS_STOP is a failure
  *   after_create_session   the variables have their values. Called again after each recovery. HS_STOP, or a stop of the
  *                          coordinator: training is already complete (HS_REASON_ALREADY_DONE)
- *   before_run             before a run. Set *args to request fetches and feeds; it is NULL before. The args are read
- *                          until the run is over, so make them static or part of `self`. A failure prevents the run
+ *   before_run             before a run. Set *args, initially NULL, to request fetches and feeds. They are read until the
+ *                          run is over: make them static or part of `self`. A failure prevents the run
  *   after_run              after a successful run. `values` has the hook's own fetches, in the shape of its args. A
  *                          failure skips the later hooks
- *   boundary               after all hooks' after_run, if a hook requested it; once after all after_create_session; once
- *                          where a stop takes effect; once after all ends. Event files have been flushed. Save here: the
- *                          state of all hooks is complete
+ *   boundary               at the times of hs_boundary, after event files were flushed. Save here
  *   end                    the session ends normally: closed, stopped, or the input has ended. If it fails, the outcome is
  *                          a failure; the other hooks' end and the last boundary are still called
- *   close                  once for each begin that was called, last hook first, however the session ended. Not if the
- *                          engine of a group ends the process (group.h)
- *   save_state, load_state the hook's part of a checkpoint, under "hooksess/hook/NAME". Both or neither. load_state is
- *                          called before after_create_session, if the restored checkpoint has this part
+ *   close                  once for each begin that was called, last hook first. Not if the engine of a group ends the
+ *                          process (group.h)
+ *   save_state, load_state the hook's part of a checkpoint, "hooksess/hook/NAME". Both or neither. load_state is called
+ *                          before after_create_session, if the restored checkpoint has this part
  *   destroy                frees `self`. Once per `self`, even if it is listed twice or opening failed
  *
- * state_version, state_identity and state_bytes are as in hs_state_provider (state.h). The identity is copied when the
- * session is created. To save several pieces, call hs_raw_session_add_state in after_create_session.
+ * state_version, state_identity (copied when the session is created) and state_bytes are as in hs_state_provider. To save
+ * several pieces, call hs_raw_session_add_state in after_create_session.
  *
  * Args for before_run, at file scope (in a function, `static` does not compile with HS_NAMES):
  *
  *     static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
  *
- * Checkpoints do not record a stop. When the program is started again, it makes one more step before the hook can stop it.
- * To avoid that, save completion in save_state and return HS_STOP from after_create_session.
+ * Checkpoints do not record a stop. So that a restart makes no further step, save completion in save_state and return
+ * HS_STOP from after_create_session.
  *
- * If a hook writes to the memory of a variable, a save that overlaps the runs (hs_save_options.overlap) may copy a part of
- * the change. Change a variable of 64 KiB or more by an op that lists it in `writes`:
+ * A save that overlaps the runs (hs_save_options.overlap) may copy part of a change that a hook makes in a variable's
+ * memory. Change a variable of 64 KiB or more by an op that lists it in `writes`:
  *
  *     static const hs_run_args scaled = HS_INIT(hs_run_args, .names = HS_NAMES("scale"));
  *     ...
@@ -70,12 +68,11 @@ typedef struct hs_run_context hs_run_context;
  * In before_run, this op runs before those of the run; with `*args = &scaled` among them, in the order of their addition.
  *
  * If a callback, an op or a step function throws a C++ exception, or leaves by pthread_exit, the session fails with
- * HS_INTERNAL and can only be closed. Memory of the call may leak. longjmp out of them is undefined, and destroy must
- * return. */
+ * HS_INTERNAL and can only be closed. Memory may leak. longjmp out of them is undefined. destroy must return. */
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;
-    const char *name; /* (required) for messages, outcome and checkpoint. Without ':' if the hook has save_state */
+    const char *name; /* (required) without ':' if the hook has save_state */
     hs_code (*begin)(void *self, hs_backend backend, hs_error *err);
     hs_code (*after_create_session)(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err);
     hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
@@ -91,14 +88,16 @@ typedef struct hs_hook_ops {
     size_t state_bytes;
 } hs_hook_ops;
 
-/* Flags of a hook. The first three are the kinds of run for which before_run, after_run and boundary are called: by default
- * HS_HOOK_TRAIN. HS_HOOK_BEST_EFFORT and HS_HOOK_HELD are set by hs_hook_best_effort and hs_hook_hold.
- * HS_HOOK_STATE_VARIES: the hook's state depends on times, so that it differs between equal runs. `hooksess verify-resume`
- * does not compare it. HS_HOOK_CHIEF_ONLY: in a group, only rank 0 calls the hook; the others only destroy it.
- * HS_HOOK_PER_RANK: in a group, each rank saves and loads its own state of the hook (HS_STATE_PER_RANK).
- * HS_HOOK_ANY_RANK_COUNT, with HS_HOOK_PER_RANK: a checkpoint of n ranks can be restored on another number of ranks. Rank r
- * then loads the state of rank r modulo n. HS_HOOK_ALL_RANKS: the hook makes collective calls. In a group it can be neither
- * HS_HOOK_CHIEF_ONLY nor HS_HOOK_BEST_EFFORT. */
+/* Flags of a hook:
+ *
+ *   HS_HOOK_TRAIN, _EVAL, _AUX  kinds of run for which before_run, after_run and boundary are called
+ *   HS_HOOK_BEST_EFFORT, _HELD  set by hs_hook_best_effort and hs_hook_hold
+ *   HS_HOOK_STATE_VARIES        the state differs between equal runs: `hooksess verify-resume` does not compare it
+ *   HS_HOOK_CHIEF_ONLY          in a group, only rank 0 calls the hook; the others only destroy it
+ *   HS_HOOK_PER_RANK            in a group, each rank saves and loads its own state of the hook (HS_STATE_PER_RANK)
+ *   HS_HOOK_ANY_RANK_COUNT      with HS_HOOK_PER_RANK: a checkpoint of n ranks can be restored on another number of ranks.
+ *                               Rank r then loads the state of rank r modulo n
+ *   HS_HOOK_ALL_RANKS           the hook makes collective calls. In a group, not with _CHIEF_ONLY or _BEST_EFFORT */
 enum {
     HS_HOOK_TRAIN = 1,
     HS_HOOK_EVAL = 2,
@@ -112,42 +111,33 @@ enum {
     HS_HOOK_ALL_RANKS = 512
 };
 
-/* A hook: its callbacks and their state. `ops` is borrowed as long as the session lives. Frozen. */
+/* A hook: its callbacks and their state. `ops` is borrowed. Frozen. */
 typedef struct hs_hook {
     const hs_hook_ops *ops;
     void *self;
-    uint32_t flags;        /* HS_HOOK_TRAIN and so on. 0: HS_HOOK_TRAIN */
+    uint32_t flags;        /* 0: HS_HOOK_TRAIN */
     uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT: consecutive failures before it is disabled. 0: no limit */
 } hs_hook;
 
-/* Constructors of ready-made hooks copy their options and never fail: `begin` of the hook reports invalid options
- * (HS_INVALID_ARGUMENT) or exhausted memory. */
+/* Constructors of ready-made hooks never fail: `begin` reports invalid options or exhausted memory. Options are copied. */
 
 #define HS_HOOK(...)  HS__VALUE(hs_hook, __VA_ARGS__)
-/* .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 100), hook). A named array ends with {0}. */
+/* HS_HOOKS(hs_stop_at_step(.last_step = 100), hook). A named array ends with {0}. */
 #define HS_HOOKS(...) HS__LIST(hs_hook, __VA_ARGS__, {.ops = NULL})
 
-/* Returns the hook with a flag: sessions do not destroy it, so that the program can use it afterwards. Free it with
- * hs_hook_free. */
+/* Returns the hook with a flag: sessions do not destroy it. Free it with hs_hook_free. */
 HS_API hs_hook hs_hook_hold(hs_hook hook);
-/* Returns the hook with a flag: training continues if the hook fails. For loggers and the like.
+/* Returns the hook with a flag: training continues if the hook fails.
  *
  * If a callback fails, a fetch of the hook does not exist, or its state cannot be saved, the hook is suspended for 1, 2, 4
- * ... 64 s. Its work in that time is skipped. When it resumes, after_create_session is called first if that was the failed
- * callback. After `max_failures` consecutive failures the hook is disabled; 0 and HS_NEVER: no limit. A failure of begin
- * always disables it. The log and the outcome count the failures. An op that the hook fetches can still fail the run. */
+ * ... 64 s. When it resumes, after_create_session is called first if it had failed. After `max_failures` consecutive
+ * failures (0, HS_NEVER: no limit), or a failure of begin, it is disabled. The log and the outcome count the failures. An
+ * op that the hook fetches can still fail the run. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
-/* Returns a hook whose begin fails with `error`, so that no session can be opened with it. Constructors of hooks, which
- * have no `err`, return it to report an error.
- *
- *     struct model *self = (struct model *)hs_env_alloc(NULL, sizeof *self);
- *     hs_error_set(&error, HS_RESOURCE_EXHAUSTED, "no memory for the hook");
- *     hs_hook hook = self ? HS_HOOK(.ops = &early_stop_ops, .self = self) : hs_hook_broken("early_stop", &error);
+/* Returns a hook whose begin fails with `error`. Constructors of hooks return it on failure. Any thread.
  *
  * name   for messages. Borrowed
- * error  copied. NULL or HS_OK: HS_INVALID_ARGUMENT
- *
- * Any thread. */
+ * error  copied. NULL or HS_OK: HS_INVALID_ARGUMENT */
 HS_API hs_hook hs_hook_broken(const char *name, const hs_error *error);
 /* Destroys a hook that was held, or that no session got. */
 HS_API void hs_hook_free(hs_hook hook);
@@ -156,46 +146,42 @@ HS_API void hs_hooks_free(const hs_hook *hooks);
 
 /* The current run: queries. All callbacks of a run get the same context. */
 
-/* Returns the args of the call that made this run, without those of hooks. In boundaries without a run: empty args. */
+/* Returns the args of the call, without those of hooks. In boundaries without a run: empty args. */
 HS_API const hs_run_args *hs_run_context_original_args(const hs_run_context *run);
 HS_API hs_raw_session *hs_run_context_session(const hs_run_context *run);
 HS_API hs_run_kind hs_run_context_kind(const hs_run_context *run);
 typedef enum hs_boundary {
     HS_BOUNDARY_CREATED = 1, /* after all after_create_session */
-    HS_BOUNDARY_RUN = 2,     /* after a run, if a hook requested it */
+    HS_BOUNDARY_RUN = 2,     /* after all after_run, if a hook requested it */
     HS_BOUNDARY_END = 3,     /* after all ends */
-    /* A stop takes effect: at the end of the run or step in which it was requested, or in the hs_step_begin that returns
-     * false. At most once in a session, and not before a close without a stop. Later the program may change the state,
-     * such as the counter of its outer loop. A failure is reported by hs_session_close */
+    /* A stop takes effect: at the end of its run or step, or in the hs_step_begin that returns false. At most once in a
+     * session, and not for a close without a stop. hs_session_close reports a failure */
     HS_BOUNDARY_STOP = 4
 } hs_boundary;
 /* Returns the current boundary. 0: in before_run or after_run. */
 HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
-/* Returns the global step: before the run in before_run, otherwise after it. Hooks share one read of the backend. On
- * failure -1: HS_FAILED_PRECONDITION if the graph has no global step or a negative one, or the backend's code. In a
- * callback `err` is never NULL: return err->code. */
+/* Returns the global step: before the run in before_run, otherwise after it. -1 on failure: HS_FAILED_PRECONDITION if the
+ * graph has no global step or a negative one, or the backend's code. In a callback `err` is not NULL: return err->code. */
 HS_API int64_t hs_run_context_global_step(hs_run_context *run, hs_error *err);
-/* Returns the monotonic time in nanoseconds, the same for all hooks: in before_run the time before the run, later the time
- * after it. */
+/* Returns the monotonic time in nanoseconds: before the run in before_run, otherwise after it. The same for all hooks. */
 HS_API int64_t hs_run_context_now(hs_run_context *run);
 /* Returns true if a hook requested a stop in this run. */
 HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
 
 /* The current run: actions. */
 
-/* Requests a stop after this run, because the training is complete: the exit code is 0. As hs_session_request_stop. */
+/* Requests a stop after this run, because the training is complete (hs_session_request_stop). */
 HS_API void hs_run_context_request_stop(hs_run_context *run);
-/* Requests a stop after this run, before the training is complete: the session is interrupted (hs_outcome.interrupted). If
- * another hook reports completion in the same run, completion wins. */
+/* Requests a stop after this run, before the training is complete (hs_outcome.interrupted). If another hook reports
+ * completion in the same run, completion wins. */
 HS_API void hs_run_context_interrupt(hs_run_context *run);
 /* Requests a save after this run (hs_session_request_save). */
 HS_API void hs_run_context_request_save(hs_run_context *run);
 /* Requests boundary of all hooks after this run. No effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
-/* In a boundary: returns true on all ranks of the group if the hook acts on at least one. In HS_BOUNDARY_RUN, the hook acts
- * on a rank if it requested the boundary there. In the other boundaries, it acts if `mine` is true, and the call waits for
- * the other ranks, all of which must make it. A hook with HS_HOOK_CHIEF_ONLY, and a session without a group, gets `mine`.
- */
+/* In a boundary: returns true on all ranks of the group if the hook acts on at least one. In HS_BOUNDARY_RUN, it acts on a
+ * rank if it requested the boundary there. In the others, it acts if `mine` is true, and the call waits for all ranks,
+ * which must make it. Without a group, or with HS_HOOK_CHIEF_ONLY, it returns `mine`. */
 HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
 
 HS_END_DECLS

@@ -8,10 +8,8 @@
 #include <hooksess/state.h>
 #include <hooksess/summary.h>
 
-/* The raw session: what a session does for its hooks. Callbacks of hooks get it, directly or by hs_run_context_session. A
- * program gets it by hs_session_raw.
- *
- * TensorFlow: the Session that SessionRunContext.session returns.
+/* The raw session: what a session does for its hooks. Callbacks get it, directly or by hs_run_context_session; a program
+ * gets it by hs_session_raw. TensorFlow: SessionRunContext.session.
  *
  * Threads: the session's thread only. Exceptions are at the functions. */
 
@@ -24,44 +22,40 @@ typedef struct hs_raw_session hs_raw_session;
 HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);
 /* Returns the backend's handle of the session, for hs_backend_ops. */
 HS_API void *hs_raw_session_handle(const hs_raw_session *session);
-/* Returns the current global step. -1 on failure, as hs_run_context_global_step. */
+/* Returns the global step. -1 on failure, as hs_run_context_global_step. */
 HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err);
-/* Returns true if a hook that waits or takes long should return: a stop was requested, or a thread reported a lost session.
- * Also reports progress to the watchdog. Any thread. */
+/* Returns true if long work should end: a stop was requested, or a session was lost. Also reports progress to the watchdog.
+ * Any thread. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
-/* Returns the seconds until the process may be killed, for hooks that wait at the end of a session: what remains of
- * signal_grace_secs after the first signal or hs_session_interrupt. 0: none, or a second signal came. HS_NEVER: no stop
- * was requested in this way, or no limit. Without hs_session_options.signals: of 30 s after the first call that finds the
- * request. */
+/* Returns the seconds until the process may be killed: what remains of signal_grace_secs after the first signal or
+ * hs_session_interrupt. 0: none, or a second signal came. HS_NEVER: no such request, or no limit. Without
+ * hs_session_options.signals: 30 s from the first call that finds the request. */
 HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
-/* Returns the group of the session (hs_session_options.group). NULL: none. Its collective calls must be made by all ranks.
- */
+/* Returns the group of the session. NULL: none. All ranks must make its collective calls. */
 HS_API const hs_group *hs_raw_session_group(const hs_raw_session *session);
-/* Returns the prefix of the checkpoint that was restored last, valid until the next restore or recovery. NULL: none. */
+/* Returns the prefix of the checkpoint restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
-/* Returns the directory of event files: summary_dir of the session's options, or else checkpoint_dir. NULL: both are
- * unset. */
+/* Returns summary_dir of the session's options, or else checkpoint_dir, for event files. NULL: both are unset. */
 HS_API const char *hs_raw_session_summary_dir(const hs_raw_session *session);
-/* Returns a number that each restore increments. If it has changed, discard cached facts about saved state. */
+/* Returns a number that each restore increments. A change makes cached facts about saved state invalid. */
 HS_API int64_t hs_raw_session_restores(const hs_raw_session *session);
-/* Returns the step that was saved or restored last. -1: none. */
+/* Returns the step saved or restored last. -1: none. */
 HS_API int64_t hs_raw_session_last_saved_step(const hs_raw_session *session);
-/* Returns the seconds that training waits for a save: the longest of the last few, before the first that of an earlier
- * process. 0: not known. */
+/* Returns the seconds that training waits for a save: the longest of the last few, or that of an earlier process. 0: not
+ * known. */
 HS_API double hs_raw_session_save_secs(const hs_raw_session *session);
-/* If hooks must not save, copies the reason to `out` and returns its code: that of hs_raw_session_refuse_saves, or
- * HS_CANCELLED after a second signal. HS_OK: hooks may save. */
+/* If hooks must not save, copies the reason to `out` and returns its code: of hs_raw_session_refuse_saves, or HS_CANCELLED
+ * after a second signal. HS_OK: they may. */
 HS_API hs_code hs_raw_session_save_refusal(const hs_raw_session *session, hs_error *out);
-/* Sets *value and *step to the latest value of a metric (hs_raw_session_set_metric) and its step, which shows whether the
- * value is current. Either may be NULL. Returns false if the metric was not set since the last restore. */
+/* Sets *value and *step to the latest value of a metric (hs_raw_session_set_metric) and its step. Either may be NULL.
+ * Returns false if the metric was not set since the last restore. */
 HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
-/* Returns false if `tensor` is a value of the graph (hs_graph_value) that no training run, or in a run of an evaluation no
- * such run, has computed since the session was created, restored or rolled back: its memory belongs to another state. Other
- * tensors are computed when they are fetched. False for a NULL session. */
+/* Returns false if `tensor` is a value of the graph (hs_graph_value) that no training run (in an evaluation: no run of it)
+ * has computed since the last creation, restore or rollback. False for a NULL session. */
 HS_API bool hs_raw_session_is_computed(const hs_raw_session *session, const char *tensor);
 /* Failures of a hook, or under another name (hs_raw_session_report_failure), after which training continued. */
 typedef struct hs_hook_failure {
-    const char *hook;              /* the name. Valid until the next failure */
+    const char *hook;              /* its name. Valid until the next failure */
     int64_t failures;              /* their number */
     int64_t first_step, last_step; /* the global step at the first and the last failure. -1: not known */
     bool muted;                    /* the hook is suspended or disabled */
@@ -74,7 +68,7 @@ HS_API bool hs_raw_session_failure(const hs_raw_session *session, size_t index, 
 /* What the session is doing. */
 typedef enum hs_phase {
     HS_PHASE_INIT = 0, /* opens or recovers */
-    HS_PHASE_DATA = 1, /* the program works: prepares data, or computes a step between hs_step_begin and hs_step_end */
+    HS_PHASE_DATA = 1, /* the program works: prepares data, or computes its own step */
     HS_PHASE_STEP = 2, /* the backend and the hooks work on a run */
     HS_PHASE_EVAL = 3, /* a hook evaluates */
     HS_PHASE_SAVE = 4, /* a hook saves */
@@ -82,38 +76,32 @@ typedef enum hs_phase {
 } hs_phase;
 /* Returns "init", "data", "step", "eval", "save" or "end". Any thread. */
 HS_API const char *hs_phase_name(hs_phase phase);
-/* Returns the phase.
+/* Returns the phase. Any thread.
  *
  * hook      set to the name of the hook that is being called, valid as long as the session. "": none. May be NULL
- * progress  set to a number that changes while the session works. May be NULL
- *
- * Any thread. */
+ * progress  set to a number that changes while the session works. May be NULL */
 HS_API hs_phase hs_raw_session_phase(const hs_raw_session *session, const char **hook, int64_t *progress);
 
 /* Actions. */
 
-/* Makes a run without hooks. Args, results and errors are as in hs_session_run_args, but an op must not call it. For the
- * lifetime of the values see hs_run_values. */
+/* Makes a run without hooks. Args, results and errors are as in hs_session_run_args. Not from an op. Lifetime of the
+ * values: hs_run_values. */
 HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *args, const hs_run_values **values,
                                   hs_error *err);
 /* Collective, in after_run, end or a boundary of a hook that all ranks have: returns true on all ranks if `mine` is true on
- * one. False if a rank has failed; then the run fails after the callback. A best-effort hook fails the session with
- * HS_INVALID_ARGUMENT, because it may be muted on one rank while the others wait for it. For a hook that does something
- * together on all ranks, as often as one of them decides:
+ * one. False if a rank has failed; then the run fails after the callback. In a best-effort hook it fails the session with
+ * HS_INVALID_ARGUMENT. Without a group it returns `mine`.
  *
  *     while (hs_raw_session_agree(raw, is_chief && wants_another_save()))
  *         hs_saver_save(saver, raw, "run/model.ckpt", step, NULL, &err);
- *
- * Without a group it returns `mine`. */
+ */
 HS_API bool hs_raw_session_agree(hs_raw_session *session, bool mine);
 /* Adds state to checkpoints while the session is open, as "hooksess/state/NAME". If the restored checkpoint has it, it is
- * loaded immediately.
+ * loaded immediately. Until then, saves include the checkpoint's state; after the first training run they do not, and the
+ * log has a warning.
  *
  * Call it from after_create_session or before_run, or between runs with hs_session_raw, and again after each recovery. The
- * provider is copied with its name and identity; its `self` is borrowed as long as the session lives.
- *
- * Until it is added, the session keeps the checkpoint's state, and saves include it. After the first training run they do
- * not; the log then has a warning.
+ * provider is copied with its name and identity; its `self` is borrowed.
  *
  * On failure the state is not added, and the session still keeps the checkpoint's:
  *
@@ -127,65 +115,63 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
 HS_API void hs_raw_session_request_save(hs_raw_session *session);
 HS_API void hs_raw_session_request_stop(hs_raw_session *session);
 HS_API void hs_raw_session_interrupt(hs_raw_session *session);
-/* Sets a metric: the result of an evaluation of the model at `step`, for hooks such as early stopping and savers with
- * keep_best. The latest value of a name counts. A restore clears all metrics. The name is copied. */
+/* Sets a metric: the result of an evaluation of the model at `step`, for other hooks. The latest value of a name counts. A
+ * restore clears all metrics. The name is copied. */
 HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *name, double value, int64_t step,
                                          hs_error *err);
-/* Sets the phase, and returns the previous one, which the hook sets again at the end of its work. */
+/* Sets the phase, and returns the previous one, which the hook restores. */
 HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);
-/* Counts a failure under the name `who` for the outcome; training continues. The session itself counts failures of
- * best-effort hooks. */
+/* Counts a failure under the name `who` for the outcome; training continues. */
 HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
 /* Reports that the state of `step` is on disk (hs_outcome.last_saved_step). For savers. */
 HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
-/* Forbids further saves, because the state in memory is bad, as after a loss that is not finite. The newest checkpoint
- * stays. A recovery, hs_saver_restore and hs_raw_session_restore_copy allow saves again.
+/* Forbids further saves, because the state in memory is bad. A recovery, hs_saver_restore and hs_raw_session_restore_copy
+ * allow them again.
  *
  * why  the reason, copied; the first one is kept. NULL or HS_OK: not known */
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const hs_error *why);
 
-/* A copy of variables and state in memory, with the contents of a checkpoint. */
+/* A copy of variables and state in memory. */
 typedef struct hs_state_copy hs_state_copy;
 /* Copies the current variables and state.
  *
  * copy  NULL, or an earlier copy of the same session, whose memory is reused. The caller frees it. It may outlive the
- *       session, but not the session's environment
+ *       session, but not its environment
  *
- * Errors: HS_RESOURCE_EXHAUSTED, or of the backend or a provider's save. An earlier copy is then unchanged, or lost: its
- * step is -1, and restoring it fails with HS_FAILED_PRECONDITION. */
+ * Errors: HS_RESOURCE_EXHAUSTED, or of the backend or a provider's save. An earlier copy is then unchanged, or lost, with
+ * step -1. */
 HS_API hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy **copy, hs_error *err);
 /* Sets variables and state to those of the copy, which stays valid. Also in a later session of the same graph.
  *
- * It counts as a restore (hs_raw_session_restores). hs_raw_session_restored_from is NULL afterwards. The next save abandons
- * checkpoints of later steps, as after a rollback. State without a provider is kept as in hs_raw_session_add_state.
+ * It counts as a restore, after which hs_raw_session_restored_from is NULL. The next save abandons checkpoints of later
+ * steps. State without a provider is kept as in hs_raw_session_add_state.
  *
- * HS_NOT_FOUND and HS_INVALID_ARGUMENT: a copy of another graph. HS_FAILED_PRECONDITION: the copy was lost, or a version or
- * identity does not match. Others: the code of a provider or the backend. Only failures of a provider's load and of the
- * backend's writing leave the state partly restored. */
+ * HS_NOT_FOUND, HS_INVALID_ARGUMENT: a copy of another graph. HS_FAILED_PRECONDITION: a lost copy, or a version or identity
+ * does not match. Others: of a provider or the backend. Only failures of a provider's load and of the backend's writing
+ * leave the state partly restored. */
 HS_API hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy *copy, hs_error *err);
-/* Returns the global step of the copy. -1: none, or the copy was lost. */
+/* Returns the global step of the copy. -1: none, or lost. */
 HS_API int64_t hs_state_copy_step(const hs_state_copy *copy);
 HS_API void hs_state_copy_free(hs_state_copy *copy);
 
 /* Event files. */
 
-/* Gets the writer for a hook's events, and begins them with a START record, so that TensorBoard discards the points of a
- * crashed or lost run from the next step on. Call it before the first event after each creation of the session, for example
- * in after_create_session; only the first call for a writer writes START.
+/* Gets the writer for a hook's events. Its first call for a writer writes a START record: TensorBoard then discards the
+ * points of a lost run from the next step on. Call it before the first event after each creation of the session.
  *
  * directory  of the event file (hs_raw_session_summary_writer). NULL: none
- * given      the program's writer, instead of `directory`. Borrowed as long as the session lives. NULL: none
- * writer     receives the writer, which the session flushes before each boundary. NULL if both are NULL, or on failure
+ * given      the program's writer, instead of `directory`. Borrowed. NULL: none
+ * writer     receives the writer. NULL if both are NULL, or on failure
  *
  * Errors: of hs_raw_session_summary_writer and hs_raw_session_global_step. TensorFlow: SummaryWriterCache.get. */
 HS_API hs_code hs_raw_session_event_writer(hs_raw_session *session, const char *directory, hs_summary_writer *given,
                                            hs_summary_writer **writer, hs_error *err);
-/* Gets the process's writer of a directory (hs_summary_writer_shared), which is created if missing, without a START record.
+/* Gets the process's writer of a directory, which is created if missing (hs_summary_writer_shared), without a START record.
  * The session flushes it before each boundary and closes it. */
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,
                                              hs_error *err);
-/* Flushes a writer (hs_summary_writer_flush) for a hook. An error that the writer retries is not returned, but counted as a
- * failure of "summary writer" (hs_raw_session_report_failure). */
+/* Flushes a writer (hs_summary_writer_flush) for a hook. An error that the writer retries counts as a failure of "summary
+ * writer" (hs_raw_session_report_failure), and is not returned. */
 HS_API hs_code hs_raw_session_flush_writer(hs_raw_session *session, hs_summary_writer *writer, bool sync, hs_error *err);
 
 HS_END_DECLS

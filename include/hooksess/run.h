@@ -19,16 +19,10 @@ HS_BEGIN_DECLS
 
 /* Fetches as a tree, at most HS_MAX_FETCH_DEPTH deep. A leaf of the results has a path, such as "metrics/accuracy":
  *
- *     const hs_run_values *values;
- *     hs_code code = hs_session_run_args(
- *         session,
- *         HS_RUN_ARGS(.fetches = HS_DICT({"train", HS_LEAF("train_op")},
- *                                        {"metrics", HS_DICT({"loss", HS_LEAF("loss")}, {"accuracy", HS_LEAF("acc")})})),
- *         &values, &err);
- *     if (!code)
- *         printf("%g\n", hs_run_values_number_at(values, "metrics/accuracy"));
+ *     hs_run_args args = HS_INIT(hs_run_args, .fetches = HS_DICT({"train", HS_LEAF("train_op")},
+ *                                                                {"metrics", HS_DICT({"accuracy", HS_LEAF("acc")})}));
  *
- * init.h says how long macros' results live. A tree that is made at run time consists of the program's own variables:
+ * How long macros' results live: init.h. A tree that is made at run time consists of the program's own variables:
  *
  *     char name[32] = "loss:0";
  *     hs_fetch loss = {.kind = HS_FETCH_LEAF, .name = name};
@@ -62,8 +56,7 @@ struct hs_fetch {
 #define HS_DICT(...)                                                                                                       \
     HS__ADDRESS(hs_fetch, .kind = HS_FETCH_DICT, .entries = HS__LIST(hs_fetch_entry, __VA_ARGS__, {NULL, NULL}))
 
-/* A tensor for a placeholder, or in place of any tensor that the graph would compute. The data is borrowed until the run is
- * over. Frozen. */
+/* A tensor for a placeholder, or in place of any tensor. The data is borrowed until the run is over. Frozen. */
 typedef struct hs_feed {
     const char *name;
     hs_tensor value;
@@ -72,7 +65,7 @@ typedef struct hs_feed {
 /* .feeds = HS_FEEDS({ "images", hs_tensor_of(HS_FLOAT, HS_SHAPE(128, 784), pixels) }, { "labels", ... }) */
 #define HS_FEEDS(...) HS__LIST(hs_feed, __VA_ARGS__, {.name = NULL})
 
-/* The purpose of a run. Hooks are called for the kinds in their flags, by default for HS_RUN_TRAIN. */
+/* The purpose of a run. Hooks are called for the kinds in their flags. */
 typedef enum hs_run_kind {
     HS_RUN_TRAIN = 0,
     HS_RUN_EVAL = 1,
@@ -93,16 +86,16 @@ typedef struct hs_debug_watch {
 
 enum { HS_TRACE_NONE = 0, HS_TRACE_SOFTWARE = 1, HS_TRACE_HARDWARE = 2, HS_TRACE_FULL = 3 };
 
-/* How a run is made. If several args of a run have options, they are merged: the largest trace_level, timeout_secs and
- * inter_op_thread_pool, each flag that is set anywhere, and all watches, the caller's first. A timeout counts more than
- * none, so that a hook which only requests a trace does not lift the caller's. TensorFlow: RunOptions. */
+/* How a run is made. Options of several args are merged: the largest trace_level, timeout_secs (a timeout counts more than
+ * none) and inter_op_thread_pool, each flag that is set anywhere, and all watches, the caller's first. TensorFlow:
+ * RunOptions. */
 typedef struct hs_run_options {
     size_t size;
-    int64_t trace_level;                 /* HS_TRACE_NONE and so on. The metadata has times, except with HS_TRACE_NONE */
-    double timeout_secs;                 /* a longer run fails with HS_DEADLINE_EXCEEDED. 0, HS_NEVER: no limit */
-    int64_t inter_op_thread_pool;        /* of TensorFlow only */
-    const hs_debug_watch *debug_watches; /* HS_DEBUG_WATCHES(...). NULL: none */
-    bool output_partition_graphs;        /* the metadata has the graph that was run */
+    int64_t trace_level;                     /* HS_TRACE_NONE and so on: the others add times to the metadata */
+    double timeout_secs;                     /* a longer run fails with HS_DEADLINE_EXCEEDED. 0, HS_NEVER: no limit */
+    int64_t inter_op_thread_pool;            /* of TensorFlow only */
+    const hs_debug_watch *debug_watches;     /* HS_DEBUG_WATCHES(...). NULL: none */
+    bool output_partition_graphs;            /* the metadata has the graph that was run */
     bool report_tensor_allocations_upon_oom; /* of TensorFlow only */
     bool reset_disk_byte_usage;              /* of TensorFlow's debugger only */
     unsigned char reserved[5];
@@ -110,8 +103,7 @@ typedef struct hs_run_options {
 
 #define HS_RUN_OPTIONS(...) HS_OPTIONS(hs_run_options, __VA_ARGS__)
 
-/* Requests of a run, by the caller or by a hook in before_run. All fields are optional, and borrowed until the run is over.
- * Args may be changed, moved or rebuilt between runs. */
+/* Requests of a run, by the caller or by a hook in before_run. All fields are optional, borrowed until the run is over. */
 typedef struct hs_run_args {
     size_t size;
     const char *const *names;      /* fetches as a list, ended by NULL: HS_NAMES("loss") */
@@ -129,18 +121,17 @@ typedef struct hs_run_args {
  * program outside callbacks. */
 typedef struct hs_run_values hs_run_values;
 
-/* Returns the number of results: one for each name, or for each leaf of a tree, depth first. */
+/* Returns the number of results: the names, or the leaves of a tree, depth first. */
 HS_API size_t hs_run_values_count(const hs_run_values *values);
 /* Returns a result by position, or by path: "metrics/loss" in dicts, "0/1" in lists, the name itself in `names`. NULL: it
  * does not exist, or is an op. The tensor may be in device memory (hs_tensor_host). */
 HS_API const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index);
 HS_API const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path);
-/* Returns the first element of a result as a double, also from device memory. NaN, too, if the result does not exist, or is
- * an op, strings or complex. hs_run_values_tensor distinguishes these cases. */
+/* Returns the first element of a result as a double, also from device memory. NaN also if the result does not exist, or is
+ * an op, strings or complex. */
 HS_API double hs_run_values_number(const hs_run_values *values, size_t index);
 HS_API double hs_run_values_number_at(const hs_run_values *values, const char *path);
-/* Returns the merged options of the run (NULL: none), and its metadata, a serialized RunMetadata (size 0: the options do
- * not request it). */
+/* Returns the merged options of the run (NULL: none), and its metadata, a serialized RunMetadata (size 0: none). */
 HS_API const hs_run_options *hs_run_values_options(const hs_run_values *values);
 HS_API hs_bytes hs_run_values_metadata(const hs_run_values *values);
 

@@ -5,9 +5,8 @@
 #include <hooksess/hook.h>
 #include <hooksess/scaffold.h>
 
-/* A session restores the variables of a graph, runs it, and calls hooks around each run. To get the usual hooks too
- * (checkpoints, summaries, log lines), use training_session.h. If the program computes the steps itself, without ops, use
- * hs_step_begin instead of hs_session_run.
+/* A session restores the variables of a graph, runs it, and calls hooks around each run. training_session.h adds the usual
+ * hooks. If the program computes the steps itself, use hs_step_begin instead of hs_session_run.
  *
  *     hs_session *session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.checkpoint_dir = "run"), &err);
  *     while (!hs_session_should_stop(session))
@@ -16,13 +15,9 @@
  *     hs_outcome outcome = hs_session_close(session, &err);
  *     return hs_outcome_exit_code(&outcome);
  *
- * hs_session_open or hs_session_close puts the first error into `err`, or into the log if `err` is NULL. All functions
- * accept a NULL session, which stands for a session that could not be opened: it has stopped, and calls that run it fail
- * with HS_FAILED_PRECONDITION. TensorFlow: SingularMonitoredSession, StepContext.
- *
- * Forked children: in a child that is forked while the session is open, for example to read data, the session has stopped.
- * Calls that run or close it return HS_FAILED_PRECONDITION, and change neither files nor the parent. hs_step_begin returns
- * false. The child may open a session of its own.
+ * hs_session_open or hs_session_close puts the first error into `err`, or into the log if `err` is NULL. A NULL session has
+ * stopped, as has the parent's session in a forked child (docs/conventions.md): calls that run it fail with
+ * HS_FAILED_PRECONDITION. TensorFlow: SingularMonitoredSession, StepContext.
  *
  * Threads: one thread at a time per object. Any thread and any signal handler may call hs_session_interrupt,
  * hs_session_request_stop and hs_session_request_save. Any thread may call hs_session_poll. */
@@ -33,48 +28,46 @@ typedef struct hs_session hs_session;
 
 /* What opening does with the checkpoints in checkpoint_dir. */
 typedef enum hs_restore_policy {
-    HS_RESTORE_IF_PRESENT = 0, /* restores the newest valid one. Without one, initializes the variables */
-    HS_RESTORE_REQUIRE = 1,    /* restores the newest valid one. Without one, fails with HS_NOT_FOUND */
+    HS_RESTORE_IF_PRESENT = 0, /* restores the newest valid one, or initializes the variables */
+    HS_RESTORE_REQUIRE = 1,    /* restores the newest valid one, or fails with HS_NOT_FOUND */
     HS_RESTORE_NEVER = 2       /* initializes. The first save renames checkpoints of later steps to PREFIX.abandoned */
 } hs_restore_policy;
 
-/* Recovery from a lost session of the backend. A session is lost if a run, or a thread of the coordinator, fails with
- * HS_ABORTED or HS_UNAVAILABLE. Without an hs_recovery, these codes are errors like any other.
+/* Recovery from a lost session of the backend: a run, or a thread of the coordinator, failed with HS_ABORTED or
+ * HS_UNAVAILABLE. Without an hs_recovery, these codes are errors like any other.
  *
- *   1. The lost session and its threads are closed. The log has a warning.
+ *   1. The lost session and its threads are closed.
  *   2. A new session is restored from the newest checkpoint in checkpoint_dir. If this session has not saved, and the
  *      directory has no checkpoint, the policy is HS_RESTORE_NEVER or restore_options left out variables, it is restored
  *      from a copy in memory of the state at the opening.
- *   3. after_create_session of each hook is called again, with a new coordinator. Start threads and add late state
- *      (hs_raw_session_add_state) there. The old coordinator stays stopped, and valid until the session is closed.
- *   4. The interrupted call is repeated from its start. If a hook reports that the training is already complete, the call
- *      returns HS_STOP instead.
+ *   3. after_create_session of each hook is called again, with a new coordinator: start threads and add late state
+ *      (hs_raw_session_add_state) there. The old coordinator stays stopped, and valid until the close.
+ *   4. The interrupted call, or the opening, is repeated. If a hook reports that the training is already complete, it
+ *      returns HS_STOP.
  *
- * Opening is repeated in the same way. If a thread also reports another error, the session fails with that error. If the
- * loss is reported after the end of the training, the log has a warning only. TensorFlow: MonitoredSession. */
+ * If a thread also reports another error, the session fails with it. A loss after the end of the training is only logged.
+ * TensorFlow: MonitoredSession. */
 typedef struct hs_recovery {
     size_t size;
-    /* Most recoveries in a row without progress of the global step, or of the newest saved step if the global step cannot
-     * be read. Then the error is returned. 0: 10. HS_NEVER: no recovery */
+    /* Most recoveries in a row without progress of the global step (or of the newest saved step, if it cannot be read). 0:
+     * 10. HS_NEVER: no recovery */
     int64_t max_attempts;
-    /* Seconds before the second attempt, doubled for each further one up to 60. A stop request ends the wait. 0: 1 */
+    /* Seconds before the second attempt, doubled for each further one up to 60. A stop ends the wait. 0: 1 */
     double backoff_secs;
     /* Largest state in bytes to copy at the opening. Without a copy, recovery before the first save initializes again, or
      * fails if a variable in the program's memory has neither `initial` nor `initialize`. 0: 1 GiB. HS_NEVER: no limit */
     int64_t snapshot_limit;
-    /* Recover, but do not repeat the interrupted call: return HS_ABORTED, so that the caller can prepare its batch again.
-     * `if (code == HS_ABORTED && !hs_session_should_stop(s)) continue;`. Input from queues and ops needs no such code */
+    /* After a recovery, return HS_ABORTED instead of repeating the call: the caller prepares its batch again */
     bool return_aborted;
     unsigned char reserved[7];
 } hs_recovery;
 #define HS_RECOVERY(...) HS_OPTIONS(hs_recovery, __VA_ARGS__)
 
-/* What ends the training if the ranks of a group have inputs of different lengths. */
+/* What ends the training if the inputs of a group differ in length. */
 typedef enum hs_end_of_input {
-    HS_END_WITH_FIRST_RANK = 0, /* the first end of an input ends the training on all ranks */
-    /* A rank whose input has ended trains on without it, until the inputs of all ranks have ended: a run that ends with
-     * HS_OUT_OF_RANGE is repeated with hs_op_has_input false. The rank then contributes nothing to the sums, such as
-     * gradients and a number of samples of zero. Needs a gate in each step */
+    HS_END_WITH_FIRST_RANK = 0, /* the first end of an input ends the training of all */
+    /* A rank without input continues until all inputs have ended: a run that ends with HS_OUT_OF_RANGE is repeated with
+     * hs_op_has_input false, and the rank adds nothing to the sums. Needs a gate in each step */
     HS_END_WITH_LAST_RANK = 1
 } hs_end_of_input;
 
@@ -82,66 +75,58 @@ typedef enum hs_end_of_input {
 typedef struct hs_replica_options {
     size_t size;
     hs_end_of_input end_of_input; /* 0: HS_END_WITH_FIRST_RANK */
-    /* Do not send the chief's initial values to the other ranks. All ranks must then have the same ones */
+    /* the ranks have the same initial values: the chief does not send its own */
     bool no_broadcast_initial;
     unsigned char reserved[3];
-    /* Training runs between two agreements at the end of a run, for steps of less than 100 us. Every decision but a failure
-     * takes effect up to this number of steps later. 0: 1 */
+    /* Training runs between two agreements, for steps of less than 100 us. Decisions other than failures take effect up to
+     * N steps later. 0: 1 */
     int64_t agree_every_n_steps;
 } hs_replica_options;
 #define HS_REPLICA_OPTIONS(...) HS_OPTIONS(hs_replica_options, __VA_ARGS__)
 
 typedef struct hs_session_options {
     size_t size;
-    /* Restore the newest undamaged checkpoint in this directory. To save there, add a checkpoint_saver. NULL and "":
-     * initialize the variables */
+    /* Restore the newest undamaged checkpoint in this directory. NULL and "": initialize the variables */
     const char *checkpoint_dir;
-    const char *checkpoint_prefix; /* restore this checkpoint, which must exist. Not with checkpoint_dir */
-    const char *summary_dir;       /* for event files of hooks such as hs_scalars. NULL: checkpoint_dir */
-    /* How to restore. Its lists are borrowed if the session recovers. NULL: restore everything */
+    const char *checkpoint_prefix; /* restore this checkpoint. It must exist. Not with checkpoint_dir */
+    const char *summary_dir;       /* for event files. NULL: checkpoint_dir */
+    /* its lists are borrowed if the session recovers. NULL: restore everything */
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* with checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
-    bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 saves it (hs_session_interrupt) */
-    /* Another session, the chief, initializes and restores: wait until the variables are ready. In an embedded graph, the
-     * chief reaches only variables in the program's memory; so pass `data` to hs_graph_global_step, too. TensorFlow:
-     * WorkerSessionCreator */
+    bool signals;              /* handle SIGTERM, SIGINT and SIGUSR1 (hs_session_interrupt) */
+    /* Wait until another session, the chief, has initialized or restored the variables. In an embedded graph, it reaches
+     * only variables in the program's memory: pass `data` to hs_graph_global_step. TensorFlow: WorkerSessionCreator */
     bool is_worker;
     bool take_scaffold;          /* the session frees the scaffold, also if opening fails */
-    bool no_queue_runners;       /* does not start the graph's queue runners (queue_runner.h): the program starts them */
+    bool no_queue_runners;       /* the program starts the graph's queue runners (queue_runner.h) */
     double signal_grace_secs;    /* with signals: seconds from the first signal to the kill. 0: 30. HS_NEVER: no limit */
     const hs_recovery *recovery; /* NULL: no recovery. Copied */
-    /* With is_worker: seconds to wait for the chief. Then opening fails with HS_DEADLINE_EXCEEDED. 0: 1800. HS_NEVER: no
-     * limit */
+    /* with is_worker: seconds to wait for the chief, then HS_DEADLINE_EXCEEDED. 0: 1800. HS_NEVER: no limit */
     double max_wait_secs;
     double recovery_wait_secs; /* with is_worker: seconds between polls for the chief. 0: 30 */
-    /* Seconds to wait for threads at close or recovery. Slower threads are named in the log and keep running. 0: 120.
-     * HS_NEVER: no limit */
+    /* Seconds to wait for threads at close or recovery. Slower ones keep running. 0: 120. HS_NEVER: no limit */
     double stop_grace_secs;
-    /* The processes that train this model together (group.h): stop, save, recover and end together. All ranks open their
-     * sessions at the same time, with the same hooks, variables and options. Copied; its `ops` and `self` are borrowed
-     * until the session is closed. NULL: this process trains alone */
+    /* The processes that train this model together (group.h). All ranks open at the same time, with the same hooks,
+     * variables and options. Copied; `ops` and `self` are borrowed. NULL: this process trains alone */
     const hs_group *group;
     const hs_replica_options *replicas; /* with a group. NULL: the defaults. Copied */
-    const char *target;                 /* where the backend runs, passed to it. NULL: in this process */
-    hs_bytes config;                    /* a serialized ConfigProto, passed to the backend. Copied */
+    const char *target;                 /* passed to the backend: where it runs. NULL: in this process */
+    hs_bytes config;                    /* passed to the backend: a serialized ConfigProto. Copied */
     hs_scaffold *scaffold;              /* NULL: the defaults. Borrowed, except with take_scaffold */
-    const hs_hook *hooks;               /* HS_HOOKS(...), called in this order. The array is copied */
+    const hs_hook *hooks;               /* HS_HOOKS(...), called in this order. Copied */
 } hs_session_options;
 #define HS_SESSION_OPTIONS(...) HS_OPTIONS(hs_session_options, __VA_ARGS__)
 
 /* Opens a session: calls begin of each hook, finalizes the graph, restores or initializes the variables, and calls
- * after_create_session and boundary of each hook.
+ * after_create_session and boundary of each hook. On failure it calls close of the hooks that began, and returns NULL.
+ * Blocks while it restores or waits for a chief.
  *
- * backend  borrowed with its graph until the session is closed
- * options  NULL: the defaults. The session frees the hooks, also on failure
- *
- * On failure it calls close of the hooks that began, and returns NULL with the first error. Pass the same `err` to
- * hs_session_close(NULL, &err), which makes an outcome from it. Blocks while it restores or waits for a chief. */
+ * backend  borrowed, with its graph
+ * options  NULL: the defaults. The session frees the hooks, also on failure */
 HS_API hs_session *hs_session_open(hs_backend backend, const hs_session_options *options, hs_error *err);
 
-/* Returns true if the loop must end: a stop was requested, the input has ended, a step has failed, or recovery failed. A
- * failed hs_session_run does not count: check its result. Also true for NULL. This is a query, which saves nothing: in a
- * loop that only polls it, hs_session_close saves after a stop that came between two runs. */
+/* Returns true if the loop must end: a stop was requested, the input has ended, a step has failed, or recovery failed. Also
+ * for NULL. A failed hs_session_run does not count: check its result. */
 HS_API bool hs_session_should_stop(const hs_session *session);
 
 /* Runs one op or tensor without returning values. Errors: as hs_session_run_args. */
@@ -150,37 +135,34 @@ HS_API hs_code hs_session_run(hs_session *session, const char *op, hs_error *err
 /* Makes one run with hooks: calls before_run of each hook, runs the backend once for all requests, and calls after_run.
  *
  * args    fetches and feeds. NULL: none
- * values  receives the fetched values in the shape of `args`, borrowed until the session's next run. NULL on failure. May
- *         be NULL
+ * values  receives the values in the shape of `args`, borrowed until the session's next run. NULL on failure. May be NULL
  *
  * Returns HS_OK, the code of a hook or of the backend, or one of these:
  *
  *   HS_OUT_OF_RANGE          the input has ended
  *   HS_STOP                  a hook or an op stopped the run, or training was already complete after a recovery
- *   HS_INVALID_ARGUMENT      the args are invalid
- *   HS_NOT_FOUND             the graph has no such op or tensor
+ *   HS_INVALID_ARGUMENT      invalid args
+ *   HS_NOT_FOUND             no such op or tensor
  *   HS_FAILED_PRECONDITION   a hook had requested a stop, an earlier step or recovery failed, a tensor was fed twice, or
  *                            the call came from a callback */
 HS_API hs_code hs_session_run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values,
                                    hs_error *err);
 
-/* A function that makes the runs of one step. Returns HS_OK, HS_STOP (hs_step_context_request_stop), or a code with a
- * message. TensorFlow: run_step_fn. */
+/* Makes the runs of one step. Returns HS_OK, HS_STOP (hs_step_context_request_stop), or a code with a message. TensorFlow:
+ * run_step_fn. */
 typedef struct hs_step_context hs_step_context;
 typedef hs_code (*hs_session_run_step_fn)(void *user, hs_step_context *step, hs_error *err);
 
-/* Calls `step` and returns its result. After HS_STOP, hs_session_should_stop is true. With recovery, a lost session is
- * recovered and `step` is called again. */
+/* Calls `step` and returns its result. After a recovery, `step` is called again. */
 HS_API hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err);
 HS_API hs_raw_session *hs_step_context_session(const hs_step_context *step);
-/* As hs_session_run_args, in a step function. Returns HS_STOP if a hook requested a stop in an earlier run of this step;
- * then return HS_STOP. */
+/* As hs_session_run_args, in a step function. HS_STOP: a hook requested a stop in this step; return HS_STOP. */
 HS_API hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args *args, const hs_run_values **values,
                                               hs_error *err);
-/* Stops the session after this step, and returns HS_STOP: `return hs_step_context_request_stop(step);`. */
+/* Stops the session after this step, and returns HS_STOP, for `return`. */
 HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
 
-/* A step that the program computes itself, without ops:
+/* A step that the program computes itself, without ops (docs/guide/your-loop.md):
  *
  *     while (hs_step_begin(session)) {
  *         train_step(&model); // on memory that the graph knows as variables and values
@@ -188,148 +170,97 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  *     }
  *
  * hs_step_begin calls before_run of each hook, with kind HS_RUN_TRAIN. It returns false when the loop must end: a stop was
- * requested, the input has ended, or a hook failed. A stop between two steps is saved by this call, with what the program
- * has changed since the last step.
+ * requested, the input has ended, or a hook failed. It also saves at a stop between two steps.
  *
  * hs_step_end adds 1 to the global step, fetches the tensors that hooks requested, and calls after_run, then boundary if
- * requested. You may ignore its result: the first error ends the loop, and hs_session_close reports it. Background saves
- * have finished copying when it returns, so the program may write to its memory again.
+ * requested. Then the program may write to its memory again. You may ignore the result: the first error ends the loop, and
+ * hs_session_close reports it.
  *
- *   leave the loop      call hs_session_interrupt, or hs_session_request_stop if the training is complete, and end the
- *                       step
- *   the step failed     call hs_session_fail, then `break` without hs_step_end, which could save the step
- *   in the step         hs_session_global_step returns the number of completed steps, 0 in the first step of a training.
- *                       The program may make raw runs (hs_raw_session_run), and no others
- *   `break` in a step   discards the step when the session is closed: nothing is saved, and the session is interrupted
- *   `break` after one   closes the session as if the training were complete. The close saves
+ *   in the step         hs_session_global_step returns the number of completed steps. Of runs, only raw runs are allowed
+ *   `break` in a step   discards the step: the close saves nothing, and the session is interrupted
+ *   `break` after one   as if the training were complete: the close saves
  *   wrong order         two begins, or an end without a begin, fail the session
- *   other counters      start at zero again when the training resumes. Use hs_session_global_step, or name the counter in
- *                       hs_graph_global_step. If the program changes the global step itself, the session fails with
- *                       HS_FAILED_PRECONDITION
- *   lost session        hs_step_begin recovers and begins the restored step. hs_step_end recovers and returns HS_ABORTED;
- *                       the loop continues at the restored step
+ *   other counters      start at zero in a resumed training. Name the program's counter in hs_graph_global_step. Another
+ *                       change of the global step is HS_FAILED_PRECONDITION
+ *   lost session        hs_step_begin recovers and begins the restored step. hs_step_end recovers and returns HS_ABORTED
  *
- * HS_UNIMPLEMENTED: the graph has no global step (hs_graph_global_step), or the backend cannot advance it. A training
- * session adds a global step to a graph without ops. */
+ * HS_UNIMPLEMENTED: the graph has no global step (hs_graph_global_step), or the backend cannot advance it. */
 HS_API bool hs_step_begin(hs_session *session);
 HS_API hs_code hs_step_end(hs_session *session);
-/* The gate of a step in a group: call it between hs_step_begin and hs_step_end, before the program's first collective
- * operation, such as the sum of the gradients. It returns on all ranks when all have reached it, or have failed. Change
- * saved state only behind it.
+/* The gate of a step in a group: call it in the step, before the first collective operation
+ * (docs/guide/several-processes.md). It returns on all ranks when all have reached it, or have failed. Change saved state
+ * only behind it. Without a group it returns HS_OK. In an op, call hs_op_pass_gate instead.
  *
- *     while (hs_step_begin(session)) {
- *         compute_gradients(&model);
- *         if (hs_step_pass_gate(session) == HS_OK) {
- *             sum_gradients(&model); // over all ranks, for example with MPI_Allreduce
- *             update(&model);
- *         } else {
- *             clear_gradients(&model);
- *         }
- *         hs_step_end(session);
- *     }
- *
- * HS_OK: make the step. Otherwise no rank makes it, all ranks get the same code, and hs_step_end acts on it:
+ * HS_OK: make the step. Otherwise no rank makes it: clear what it has accumulated, and end the step. All ranks get the same
+ * code, and hs_step_end acts on it:
  *
  *   HS_OUT_OF_RANGE          the input of a rank, or with HS_END_WITH_LAST_RANK of all, has ended
  *   HS_STOP                  a rank has closed its session, or stopped the run
  *   HS_ABORTED, HS_UNAVAILABLE  the session of a rank is lost. hs_step_end recovers the sessions of all ranks
  *   HS_FAILED_PRECONDITION   no step has begun
- *   others                   of the rank that failed
- *
- * Without a group it returns HS_OK. In an op, call hs_op_pass_gate instead. */
+ *   others                   of the rank that failed */
 HS_API hs_code hs_step_pass_gate(hs_session *session);
-/* Reports that the input of the program has ended, within a step that it computes itself. The step is not made, and the
- * training ends with HS_REASON_END_OF_INPUT: hs_step_pass_gate and hs_step_end return HS_OUT_OF_RANGE, and the loop ends.
- *
- * In a group with HS_END_WITH_LAST_RANK the step is made, as the following ones, until this function was called on all
- * ranks. hs_session_has_input returns false from now on, until then. */
+/* Reports in a step that the program's input has ended. The step is not made: hs_step_pass_gate and hs_step_end return
+ * HS_OUT_OF_RANGE, and the training ends with HS_REASON_END_OF_INPUT. With HS_END_WITH_LAST_RANK, steps are made until all
+ * ranks have called it; until then, hs_session_has_input returns false on this rank. */
 HS_API void hs_session_end_input(hs_session *session);
 HS_API bool hs_session_has_input(const hs_session *session);
 
-/* Requests a stop before the training is complete (hs_outcome.interrupted). hs_session_should_stop is true from now on. The
- * current run is completed and saved, if there is a saver: a stop saves where it takes effect, because the program may
- * change its state afterwards, for example in the loop around its loop of steps. A run that begins before the loop checks
- * is completed, too, and saved by hs_session_close. If the save of the stop fails, hs_session_close returns its error. A
- * wait for a queue, an evaluation and a pause between attempts end early with HS_STOP. If a hook reports completion at the
- * same step, the session is not interrupted. Any thread, any signal handler.
+/* Requests a stop before the training is complete (hs_outcome.interrupted). The current run is completed and, if there is a
+ * saver, saved; if that save fails, hs_session_close returns its error. A run that begins before the loop checks for a stop
+ * is saved by hs_session_close. Waits for a queue, evaluations and pauses between attempts end early with HS_STOP. If a
+ * hook reports completion at the same step, the session is not interrupted. Any thread, any signal handler.
  *
- * With hs_session_options.signals, signals do this from opening to closing:
- *
- *   signal            effect
- *   SIGTERM, SIGINT   the first stops the session as this function does. The log has "SIGTERM: stopping after step 1"
- *                     and, after the close, "saved step 1; start again to continue"
- *   a second one      nothing more is saved. Within 0.5 s of the first it does not count: `timeout` signals twice
- *   a third one       ends the process, unless the program had a handler
- *   SIGUSR1           as hs_session_request_save
- *
- * If a save takes longer than signal_grace_secs, the log has a warning, and savers save more often. The program's earlier
- * handlers are also called, and are restored when the last such session is closed. Ignored signals stay ignored.
- * Interrupted system calls are restarted. Forked children get the program's handlers. A 17th such session of a process is
+ * With hs_session_options.signals (docs/guide/signals.md), the first SIGTERM or SIGINT does the same. After a second one,
+ * 0.5 s later or more, nothing more is saved. A third one ends the process, unless the program had a handler. SIGUSR1
+ * requests a save. Earlier handlers are also called, and restored when the last such session is closed. Ignored signals
+ * stay ignored. System calls are restarted. Forked children get the program's handlers. A 17th such session is
  * HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_interrupt(hs_session *session);
-/* Requests a stop because the training is complete: the session is not interrupted, and hs_outcome_exit_code is 0. This
- * also holds if a signal or a hook interrupts the session in the same step. A step that has begun must still be ended.
+/* Requests a stop because the training is complete: hs_outcome_exit_code is 0, also if a signal or a hook interrupts the
+ * session in the same step. A step that has begun must still be ended. Any thread, any signal handler.
  *
- * Checkpoints do not record completion. A program that is started again makes at least one more step, unless it calls this
- * function before the first one:
- *
- *     if (is_good_enough(&model))
- *         hs_session_request_stop(session);
- *     while (hs_step_begin(session)) {
- *         ...
- *     }
- *
- * Any thread, any signal handler. */
+ * Checkpoints do not record completion. So that a restart makes no further step, call it before the first one. */
 HS_API void hs_session_request_stop(hs_session *session);
 /* Requests a save, and the action of each trigger with on_request, after the current or the next run. Any thread, any
  * signal handler. */
 HS_API void hs_session_request_save(hs_session *session);
-/* Returns true if long work should end early. Cheap enough for an inner loop. Also reports progress to the watchdog. Any
- * thread. */
+/* Returns true if long work should end early. Cheap. Also reports progress to the watchdog. Any thread. */
 HS_API bool hs_session_poll(hs_session *session);
 
-/* Reports an error of the program. Does not end the loop: leave it with `break`, and close the session. Closing then saves
- * nothing, because it calls no `end`, and returns HS_REASON_FAILED with this error.
+/* Reports an error of the program. Then leave the loop with `break`, in a step without hs_step_end. hs_session_close calls
+ * no `end`, saves nothing, and returns HS_REASON_FAILED with this error.
  *
  * why  copied. NULL: HS_UNKNOWN. HS_OK withdraws an earlier report. HS_STOP and HS_OUT_OF_RANGE are not errors: the session
  *      ends normally, unless its last run failed */
 HS_API void hs_session_fail(hs_session *session, const hs_error *why);
 
 /* Ends and frees the session. If the last run succeeded, or returned HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was
- * not called, it calls end and then boundary of each hook, in which savers save a step that is not saved yet, unless its
- * save was due at a stop. It always stops and joins the threads, calls close of each
- * hook, and closes event files and the backend's session.
+ * not called, it calls end and then boundary of each hook. There, savers save a step that is not saved yet, unless its save
+ * was due at a stop. In any case it stops and joins the threads, calls close of each hook, and closes event files and the
+ * backend's session. Blocks up to stop_grace_secs, and while hooks save.
  *
  * Returns the outcome, and copies its error, the first one, to `err`. For NULL it makes an outcome of `err`, as
- * hs_session_open left it. Blocks up to stop_grace_secs, and while hooks save.
- *
- * In a forked child: closes, flushes, logs and frees nothing. The outcome is HS_REASON_FAILED with HS_FAILED_PRECONDITION.
- *
- * Check the outcome before you use the model:
- *
- *     hs_outcome outcome = hs_session_close(session, &err);
- *     if (hs_outcome_exit_code(&outcome) == 0)
- *         save_model();
- */
+ * hs_session_open left it. Check it before you use the model. In a forked child it frees nothing, and the outcome is a
+ * failure. */
 HS_API hs_outcome hs_session_close(hs_session *session, hs_error *err);
 
-/* Return parts of the session, which are borrowed until it is closed. A recovery changes the coordinator. */
+/* Parts of the session, borrowed. A recovery changes the coordinator. */
 HS_API hs_raw_session *hs_session_raw(const hs_session *session);
 HS_API hs_coordinator *hs_session_coordinator(const hs_session *session);
-/* Returns the current global step, or -1 on failure. HS_FAILED_PRECONDITION: it does not exist, or is negative. */
+/* Returns the global step, or -1 on failure. HS_FAILED_PRECONDITION: it does not exist, or is negative. */
 HS_API int64_t hs_session_global_step(hs_session *session, hs_error *err);
-/* Return the number of this process in its group, from 0, and the number of processes. Without a group: 0 and 1. */
+/* The number of this process in its group, from 0, and the number of processes. Without a group: 0 and 1. */
 HS_API int32_t hs_session_rank(const hs_session *session);
 HS_API int32_t hs_session_rank_count(const hs_session *session);
 /* Returns the number of successful recoveries. */
 HS_API int64_t hs_session_recoveries(const hs_session *session);
 
-/* The time that a hook has used, estimated: `boundary` is timed in each call, other callbacks in the first 61 runs and then
- * in one run of 61, of which the longest call counts once. When the session is closed, the log names hooks that used over 1
- * s and over 5 % of its time. Frozen. */
+/* The time that a hook has used, estimated from some of its calls. The close logs hooks that used over 1 s and over 5 % of
+ * its time. Frozen. */
 typedef struct hs_hook_cost {
     const char *name;     /* the hook's */
-    const char *slowest;  /* the callback of the longest call. "": none was timed */
+    const char *slowest;  /* the callback of the longest call. "": not known */
     int64_t runs;         /* runs of the kinds that the hook is called for */
     int64_t total_ns;     /* of all callbacks */
     int64_t largest_ns;   /* of the longest call */

@@ -21,18 +21,8 @@
  *     ...
  *     hs_graph_state(g, "position", save_position, load_position, &position);
  *
- * For plain bytes as here, hs_graph_bytes() needs no functions. Hooks have save_state and load_state (hs_hook_ops).
- *
- * A state may be as large as a model: a save in the foreground writes it to the file directly, and in a restore `load`
- * reads more than 64 MiB from the file. Numbers keep the byte order of the machine that saved them.
- *
- * In a checkpoint, a state is a tensor of uint8 that TensorFlow can list:
- *
- *   hooksess/state/NAME   state of the graph or the session
- *   .../00002-of-00004    with HS_STATE_PER_RANK: of rank 2 of 4. With one rank: nothing is appended
- *   hooksess/hook/NAME    state of a hook
- *   KEY:version           an int64, next to each of these, unless it is 0
- *   KEY:identity          a string, if there is an identity
+ * Plain bytes as here need only hs_graph_bytes(). Hooks have save_state and load_state (hs_hook_ops). Numbers keep the byte
+ * order of the machine that saved them. docs/file-formats.md has the names of states in checkpoints.
  *
  * Threads: one thread at a time per object. */
 
@@ -46,7 +36,7 @@ typedef struct hs_state_reader hs_state_reader;
 HS_API hs_code hs_state_writer_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err);
 
 /* Reads the next bytes. HS_DATA_LOSS: fewer remain; `data` is unchanged. Or the code of the failing file operation: then
- * `data` may have changed, all further reads fail, and so does the restore. */
+ * `data` may have changed, and all further reads and the restore fail. */
 HS_API hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err);
 
 /* Returns the number of bytes that remain. */
@@ -59,10 +49,10 @@ HS_API int64_t hs_state_reader_version(const hs_state_reader *in);
 typedef hs_code (*hs_save_state_fn)(void *self, hs_state_writer *out, hs_error *err);
 typedef hs_code (*hs_load_state_fn)(void *self, hs_state_reader *in, hs_error *err);
 
-/* Whose state it is, if several processes train one model (group.h). */
+/* Whose state it is, in a group (group.h). */
 typedef enum hs_state_scope {
     HS_STATE_SHARED = 0,  /* the same on all ranks. Rank 0 saves it, and all ranks load it */
-    HS_STATE_PER_RANK = 1 /* each rank has its own, such as its position in its part of the data. Each saves and loads it */
+    HS_STATE_PER_RANK = 1 /* each rank saves and loads its own, such as its position in the data */
 } hs_state_scope;
 
 /* One piece of state. If a checkpoint does not have it, `load` is not called, and the log says so.
@@ -75,18 +65,18 @@ typedef struct hs_state_provider {
     hs_save_state_fn save; /* (required) */
     hs_load_state_fn load; /* (required) */
     void *self;
-    /* Version of the format, 0 or more. Increase it when the format changes: `load` then gets this and all older versions
+    /* Version of the format, 0 or more. Increase it when the format changes: `load` gets this and all older versions
      * (hs_state_reader_version). A newer one does not match */
     int64_t version;
-    /* One line of text that names the owner of the state, such as name, length and checksum of a data set. Another identity
-     * does not match, unless hs_restore_options.any_identity is set. If only one side has an identity, the log gets a
-     * warning. NULL, "": none */
+    /* One line of text that names the owner of the state, such as name and checksum of a data set. Another identity does
+     * not match, unless hs_restore_options.any_identity is set. If only one side has one, the log gets a warning. NULL, "":
+     * none */
     const char *identity;
-    size_t bytes; /* expected size, to check disk space and reserve memory before a save. Not a limit. 0: not known */
-    hs_state_scope scope; /* 0: HS_STATE_SHARED. Then each save of a group compares it, and fails if it differs */
+    size_t bytes;         /* expected size, to check disk space and reserve memory. Not a limit. 0: not known */
+    hs_state_scope scope; /* 0: HS_STATE_SHARED. A save of a group fails if shared state differs */
     int32_t reserved;
-    /* With HS_STATE_PER_RANK: builds the state of this rank from that of `n_saved` ranks, if another number of ranks saved
-     * the checkpoint. saved[i] reads the state of rank i. NULL: such a restore fails with HS_FAILED_PRECONDITION */
+    /* With HS_STATE_PER_RANK: builds the state of this rank from that of another number of ranks. saved[i] reads the state
+     * of rank i of `n_saved`. NULL: such a restore fails with HS_FAILED_PRECONDITION */
     hs_code (*reshard)(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank, int32_t rank_count,
                        hs_error *err);
 } hs_state_provider;

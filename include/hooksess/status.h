@@ -6,8 +6,8 @@
 
 #include <stdarg.h>
 
-/* Codes and errors. A function that can fail returns an hs_code, or a pointer that is NULL on failure. Its last parameter
- * is an hs_error of the caller, or NULL. It is set on failure and cleared on success. Exceptions: docs/conventions.md.
+/* Codes and errors (docs/conventions.md, docs/errors.md). A function that can fail returns an hs_code, or a pointer that is
+ * NULL on failure. Its last parameter is an hs_error of the caller, or NULL. It is set on failure and cleared on success.
  *
  *     hs_error err = {0};
  *     hs_session *session = hs_session_open(backend, NULL, &err);
@@ -18,8 +18,8 @@
 
 HS_BEGIN_DECLS
 
-/* TensorFlow's canonical codes with the same numbers, HS_STOP, and from HS_USER on the program's own codes. Callbacks may
- * return those; the library itself uses none. */
+/* TensorFlow's canonical codes with the same numbers, HS_STOP, and from HS_USER on the program's own codes, which callbacks
+ * may return. */
 typedef int hs_code;
 
 enum {
@@ -51,13 +51,13 @@ enum {
 /* A failure. Frozen. */
 typedef struct hs_error {
     hs_code code;
-    /* errno of the failed system call. 0: no system call failed. If a file function of the program (env.h) sets none, the
-     * library sets EIO, but not for HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED */
+    /* errno of the failed system call. 0: none. EIO if a file function of the program (env.h) sets none, except with
+     * HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED */
     int os_error;
     char message[HS_MESSAGE_SIZE]; /* one line, ended by a zero byte. Control characters are written as \xNN */
 } hs_error;
 
-/* Set code and message, with os_error 0, and return the code. Longer messages are cut. `err` may be NULL. */
+/* Set code and message, with os_error 0, and return the code. Longer messages are cut. */
 HS_API hs_code hs_error_set(hs_error *err, hs_code code, const char *format, ...) HS_PRINTF(3, 4);
 HS_API hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va_list arguments) HS_PRINTF(3, 0);
 
@@ -73,9 +73,8 @@ HS_API void hs_error_clear(hs_error *err);
 /* Returns "OK", "CANCELLED", ..., "STOP". From HS_USER on: "USER"; other numbers: "UNKNOWN_CODE". */
 HS_API const char *hs_code_name(hs_code code);
 
-/* Returns the code of an errno, mostly as in TensorFlow: ENOSPC and ENOMEM are HS_RESOURCE_EXHAUSTED, many are HS_UNKNOWN.
- * Only ENOENT is HS_NOT_FOUND: after another error, the file may exist. No errno gives HS_ABORTED or HS_UNAVAILABLE, which
- * report a lost session: a backend that loses its connection sets HS_UNAVAILABLE itself. */
+/* Returns the code of an errno: ENOSPC and ENOMEM are HS_RESOURCE_EXHAUSTED, only ENOENT is HS_NOT_FOUND, many are
+ * HS_UNKNOWN. None is HS_ABORTED or HS_UNAVAILABLE: a backend that loses its connection sets HS_UNAVAILABLE itself. */
 HS_API hs_code hs_code_from_errno(int os_error);
 
 /* Copies options, or another struct that begins with its size. Fields that the caller's version lacks become 0. For authors
@@ -86,8 +85,7 @@ HS_API hs_code hs_code_from_errno(int os_error);
  * what        the struct's type, for the message
  *
  * HS_INVALID_ARGUMENT: `from` is NULL, its size is below first_size (HS_INIT was forgotten), or it sets a field that the
- * reader does not know. In the last case the known fields are copied, so that the reader can free what the struct hands
- * over; in the others `to` is unchanged. */
+ * reader does not know. In the last case the known fields are copied; in the others `to` is unchanged. */
 HS_API hs_code hs_struct_take(void *to, size_t to_size, const void *from, size_t first_size, const char *what,
                               hs_error *err);
 /* The same for a struct `type` whose first release ended with the member `last`. */

@@ -5,8 +5,8 @@
 #include <hooksess/hooks/checkpoint_saver.h>
 #include <hooksess/session.h>
 
-/* A session with the usual hooks: it restores, saves checkpoints, writes summaries and logs the speed. Most programs use
- * this header. To choose all hooks yourself, use session.h.
+/* A session with the usual hooks: it restores, saves checkpoints, writes summaries and logs the speed. To choose all hooks
+ * yourself, use session.h.
  *
  *     hs_session *session = hs_training_session_open(
  *         hs_graph_backend(graph), HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss")), &err);
@@ -25,7 +25,7 @@ HS_BEGIN_DECLS
 /* The session has these hooks, in this order:
  *
  *   hook                 if
- *   run_status           there is a checkpoint_dir, and no_run_status is false
+ *   run_status           there is a checkpoint_dir; off with no_run_status
  *   chief_only_hooks     is_worker is false
  *   hooks                always. A worker has only these
  *   step_counter         there is a summary_dir; off with log_step_count_steps HS_NEVER
@@ -33,28 +33,27 @@ HS_BEGIN_DECLS
  *   hs_scalars           as summary_saver, and `scalars` names a tensor
  *   checkpoint_saver     there is a checkpoint_dir; off with save_checkpoint_* HS_NEVER
  *
- * In a group, all ranks call this function with the same options. Rank 0 has all of these hooks, and the other ranks have
- * those of `hooks` and the checkpoint_saver, which writes on rank 0.
+ * In a group, all ranks pass the same options. Ranks other than 0 have only `hooks` and the checkpoint_saver, which writes
+ * on rank 0.
  *
- * Set at most one of each group *_secs, *_steps, *_trigger (HS_INVALID_ARGUMENT). HS_NEVER in *_secs or *_steps, with the
- * other one 0, switches the hook off, unless a trigger is set. To save by metric, set save_checkpoint_secs to HS_NEVER and
- * put your own hs_checkpoint_saver(...) in `hooks`.
+ * Set at most one of each group *_secs, *_steps, *_trigger (HS_INVALID_ARGUMENT). HS_NEVER in *_secs or *_steps switches
+ * the hook off. To save by metric, do so and put your own hs_checkpoint_saver(...) in `hooks`.
  *
- * The session adds a global step to an embedded graph without ops, for hs_step_begin. Summaries do not count as ops. It
- * adds none to a graph with ops, where an op must advance it: call hs_graph_global_step.
+ * The session adds a global step to an embedded graph without ops (summaries do not count). In a graph with ops, an op must
+ * advance it: call hs_graph_global_step.
  *
  * Fields without a comment are as in hs_session_options. */
 typedef struct hs_training_options {
     size_t size;
-    const char *checkpoint_dir;                /* restore from it and save to it. NULL and "": do neither */
+    const char *checkpoint_dir;                /* NULL and "": neither restore nor save */
     const char *summary_dir;                   /* event files. NULL: checkpoint_dir */
     double save_checkpoint_secs;               /* seconds between checkpoints. If this and the next two are 0: 600 */
     int64_t save_checkpoint_steps;             /* steps between checkpoints */
     const hs_trigger *save_checkpoint_trigger; /* in place of _secs and _steps */
-    /* Newest checkpoints to keep; older ones are deleted. 0: as the scaffold's saver says, by default 5. HS_NEVER: all.
-     * This field, the next three and listeners are HS_INVALID_ARGUMENT if no checkpoints are saved */
+    /* Newest checkpoints to keep. 0: as the scaffold's saver, by default 5. HS_NEVER: all. This field, the next three and
+     * listeners are HS_INVALID_ARGUMENT if no checkpoints are saved */
     int64_t max_to_keep;
-    /* Save no checkpoint at the opening. Not with save_checkpoint_trigger, whose `first` decides */
+    /* no checkpoint at the opening. Not with save_checkpoint_trigger */
     bool no_initial_checkpoint;
     bool background; /* save from a copy, in a thread (hs_save_options) */
     bool overlap;    /* with background: copy during the next runs. Only if nothing but ops changes variables */
@@ -64,14 +63,13 @@ typedef struct hs_training_options {
      * _trigger are 0: 100 */
     int64_t save_summaries_steps;
     const hs_trigger *save_summaries_trigger; /* in place of _secs and _steps */
-    /* Steps between two rates (steps per second) in the event file. The log gets their mean, at most once a second. 0: 100.
-     * HS_NEVER: off. For tokens per second, switch it off and put hs_step_counter(...) with units_per_step and summary_dir
-     * in `hooks` */
+    /* Steps between two rates (steps per second) in the event file; the log gets their mean, at most once a second. 0: 100.
+     * HS_NEVER: off */
     int64_t log_step_count_steps;
     bool signals;
     bool is_worker;
     bool worker_saves_summaries; /* with is_worker: step_counter, summary_saver and hs_scalars, too */
-    /* With is_worker: checkpoint_saver, too. It saves to checkpoint_dir/tmp_worker_INDEX */
+    /* with is_worker: checkpoint_saver, too, to checkpoint_dir/tmp_worker_INDEX */
     bool worker_saves_checkpoints;
     bool no_graph_def;  /* do not write graph.pbtxt and .meta files */
     bool no_run_status; /* do not write status.json and outcome.json */
@@ -91,31 +89,25 @@ typedef struct hs_training_options {
     hs_bytes config;
     hs_scaffold *scaffold;
     const hs_saver_listener *listeners; /* HS_LISTENERS(...): called around each save. NULL: none */
-    /* HS_NAMES("loss", ...): values (hs_graph_value) or tensors with one element, to write to the event file at the
-     * intervals of save_summaries_* (hooks/scalars.h). HS_INVALID_ARGUMENT without a directory, or if summaries are off.
-     * NULL: none */
+    /* HS_NAMES("loss", ...): values or tensors with one element to chart at the intervals of save_summaries_*
+     * (hooks/scalars.h). HS_INVALID_ARGUMENT without a directory, or if summaries are off. NULL: none */
     const char *const *scalars;
     const hs_hook *hooks;
-    const hs_hook *chief_only_hooks; /* HS_HOOKS(...): not called with is_worker and on other ranks than 0, but freed */
+    const hs_hook *chief_only_hooks; /* HS_HOOKS(...): only destroyed with is_worker and on ranks other than 0 */
 } hs_training_options;
 #define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 
-/* Opens a session as hs_session_open does. Close it with hs_session_close.
+/* Opens a session as hs_session_open does. The session frees the hooks of both lists, also on failure.
  *
- * The session frees the hooks of both lists, also if opening fails.
- *
- * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly, or names the first step, variable, state
- * and value that differ. It sets the environment variable HOOKSESS_RESUME_TRIAL, which makes the process a trial:
+ * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly (docs/guide/checkpoints.md). It sets the
+ * environment variable HOOKSESS_RESUME_TRIAL, which makes the process a trial. On Linux, a setuid program ignores it.
  *
  *   recorded     after each step, a checksum of each variable, each state and each value (hs_graph_value)
- *   redirected   checkpoint_dir and summary_dir, for all functions that use the system's files, from the opening on. These
- *                directories are not touched. Not redirected: files that the program writes itself, and other directories
- *                of hooks, such as that of a second checkpoint_saver
+ *   redirected   checkpoint_dir and summary_dir, for all functions that use the system's files. Not redirected: files that
+ *                the program writes itself, and other directories of hooks
  *   ended        by SIGKILL after the last step of the trial, or when the session is closed
- *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a session in a group, without
- *                checkpoint_dir or with its own hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable
- *
- * On Linux, a setuid program ignores the variable. */
+ *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a group, no checkpoint_dir, its own
+ *                hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable */
 HS_API hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *options, hs_error *err);
 
 HS_END_DECLS

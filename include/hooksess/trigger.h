@@ -6,32 +6,30 @@
 
 #include <stdbool.h>
 
-/* When a hook acts: the option `trigger` of hooks with a schedule, instead of every_n_steps or every_n_secs. Beyond
- * TensorFlow.
+/* When a hook acts: the option `trigger` of hooks with a schedule. Beyond TensorFlow.
  *
  *     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = "run",
  *                                         .trigger = HS_TRIGGER(.every_n_steps = 1000, .every_n_secs = 600,
  *                                                               .at_steps = HS_AT_STEPS(1, 10, 100)));
  *
- * The hook acts if any condition fires; several at the same time count as one. every_n_steps or every_n_secs of a hook is
- * a trigger with this interval, and with `first` if the hook's header says that the first run fires. To use a trigger in
- * your own hook, create a timer (timer.h). */
+ * The hook acts once if any condition fires. every_n_steps or every_n_secs of a hook is a trigger with this interval, and
+ * with `first` if the hook's header says so. For your own hook, create a timer (timer.h). */
 
 HS_BEGIN_DECLS
 
-/* Conditions; 0 and false: not used. Steps are global steps, but logging_tensor, nan_tensor and finite_guard count their
- * runs. HS_INVALID_ARGUMENT if no condition is used or a number is negative. Copied, with the list. */
+/* Conditions; 0 and false: not used. Steps are global steps; logging_tensor, nan_tensor and finite_guard count their runs.
+ * HS_INVALID_ARGUMENT if none is used or a number is negative. Copied, with the list. */
 typedef struct hs_trigger {
     size_t size;
     /* Steps between two firings, from the step at which the session began, or with `first` from the first run. Other
-     * conditions do not shift them. Checkpoints save the position: a resumed run fires at the same steps */
+     * conditions and a resume do not shift them */
     int64_t every_n_steps;
     /* Seconds since it last fired by any condition, or since the session began; at most 1e9. checkpoint_saver and
      * evaluation then wait until the global step has changed */
     double every_n_secs;
     /* HS_AT_STEPS(1, 10, 100), in any order: when the global step reaches or passes one of them. Steps before the session
-     * and steps that fired before a resume do not fire. The step at which the session begins, such as 0, fires in the first
-     * run (checkpoint_saver: at creation) */
+     * and steps that fired before a resume do not fire. The session's first step fires in the first run (checkpoint_saver:
+     * at creation) */
     const int64_t *at_steps;
     /* On hs_session_request_save, or SIGUSR1 with hs_session_options.signals. A request that no hook has seen survives a
      * recovery */
@@ -45,7 +43,6 @@ typedef struct hs_trigger {
     unsigned char reserved[5];
 } hs_trigger;
 
-/* HS_TRIGGER(.at_steps = HS_AT_STEPS(1, 10, 100), .last = true) */
 #define HS_TRIGGER(...)  HS_OPTIONS(hs_trigger, __VA_ARGS__)
 #define HS_AT_STEPS(...) HS__LIST(int64_t, __VA_ARGS__, -1)
 
