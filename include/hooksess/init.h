@@ -49,7 +49,7 @@ template <class T> using hs__array = T[];
 #define HS__ARRAY(type)      hs__array<type>
 #define HS__VALUE(type, ...) (type{__VA_ARGS__})
 #define HS__LIST(type, ...)  (std::initializer_list<type>{__VA_ARGS__}.begin())
-/* Arrays and pointers to const do not compile. */
+/* The address of a pointer. Arrays and pointers to const do not compile. */
 template <class T> constexpr void *hs__pointer(T **pointer)
 {
     return pointer;
@@ -107,7 +107,7 @@ template <bool fits, class T> constexpr T hs__elements(T data)
      }),                                                                                                                   \
      (__VA_ARGS__))
 
-/* For the address of an array, the cast of 0 does not compile. */
+/* The address of a pointer. For the address of an array, the cast of 0 does not compile. */
 #define HS__POINTER(pointer)       ((void *)(pointer))
 #define HS__POINTED_BYTES(pointer) (sizeof(**(pointer)) + 0 * sizeof((__typeof__(*(pointer)))0))
 #endif

@@ -52,7 +52,7 @@ class Reference(unittest.TestCase):
 
     def test_the_search_finds_words_of_texts_and_documents(self):
         self.open("index.html")
-        self.assertIn("hs_session_interrupt", [title for title, _ in self.search("timeout signals twice")])
+        self.assertIn("hs_session_interrupt", [title for title, _ in self.search("sigterm pauses attempts")])
         self.assertIn("conventions.html#ownership", [link for _, link in self.search("ownership")])
         self.assertEqual(self.search("xyzzy"), [])
 
