@@ -126,7 +126,7 @@ class Writer:
         page.tables = True
         page.paragraph()
         width = len(rows[0])
-        page.add(".TS")
+        page.add(".TS", "nokeep;")  # a row may stand on two pages
         if block.head:
             page.add(" ".join(["lb"] + ["lbx"] * (width - 1)))
         page.add(" ".join(["l"] + ["lx"] * (width - 1)) + ".")

@@ -18,7 +18,7 @@ HEADERS = SOURCE / "include/hooksess"
 
 def man_text(roff):
     """The words of a page without requests and fonts."""
-    roff = re.sub(r"^(\.[A-Z]{1,2}|\.TS|T\{|T\}\t?(T\{)?)(?= |$)", "", roff, flags=re.M)
+    roff = re.sub(r"^(\.[A-Z]{1,2}|\.TS|nokeep;|T\{|T\}\t?(T\{)?)(?= |$)", "", roff, flags=re.M)
     for escape, text in (("\\fB", ""), ("\\fI", ""), ("\\fP", ""), ("\\&", ""), ("\\-", "-"), ("\\(ti", "~"), ("\\(ha", "^"),
                          ("\\(ga", "`"), ("\\(aq", "'"), ("\\(dq", '"'), ("\\e", "\\")):
         roff = roff.replace(escape, text)
