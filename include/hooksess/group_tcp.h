@@ -112,13 +112,13 @@ HS_API void hs_group_tcp_free(hs_group_tcp *group);
  *
  *   begin  begins a call. HS_UNAVAILABLE: it cannot complete, and is not begun
  *   check  while the call waits. HS_UNAVAILABLE: it cannot complete
- *   fail   while the call waits: `rank` has not come to it. Returns HS_UNAVAILABLE with the first failure of the group
+ *   fail   while the call waits: `rank` has not made it. Returns HS_UNAVAILABLE with the first failure of the group
  *   end    ends the call, complete or not
  *
  * call  the name of the function, for messages
  * why   the message of the failure, such as "rank 3 has not called allreduce_or for 600 s"
  *
- * HS_INVALID_ARGUMENT: the group is NULL, or there is no such rank. check and fail return HS_FAILED_PRECONDITION if no call
+ * HS_INVALID_ARGUMENT: the group is NULL, or the rank does not exist. check and fail return HS_FAILED_PRECONDITION if no call
  * is in progress. */
 HS_API hs_code hs_group_tcp_begin_call(hs_group_tcp *group, const char *call, hs_error *err);
 HS_API hs_code hs_group_tcp_check_call(hs_group_tcp *group, const char *call, hs_error *err);

@@ -191,7 +191,7 @@ HS_API hs_code hs_step_end(hs_session *session);
  * (docs/guide/several-processes.md). It returns on all ranks when all have reached it, or have failed. Change saved state
  * only behind it. Without a group it returns HS_OK. In an op, call hs_op_pass_gate instead.
  *
- * HS_OK: make the step. Otherwise no rank makes it: clear what it has accumulated, and end the step. All ranks get the same
+ * HS_OK: make the step. Otherwise no rank makes it: clear the accumulated data, and end the step. All ranks get the same
  * code, and hs_step_end acts on it:
  *
  *   HS_OUT_OF_RANGE          the input of a rank, or with HS_END_WITH_LAST_RANK of all, has ended

@@ -460,17 +460,14 @@ static hs_code change_model(restoring *r, hs_error *err)
         code = hs__normalize_error(code, "restore_variables", &error);
         if (code == HS_INVALID_ARGUMENT)
             return hs__error_copy(err, &error); /* it has changed nothing */
-        hs__raw_session_moved(r->session);
         if (code)
             hs_error_prefix(&error, HS__PARTLY_RESTORED);
     }
     if (!code && r->bundle)
         code = hs__states_load(&r->states, r->bundle, r->session, &error);
-    if (!code) {
-        hs__raw_session_moved(r->session);
-        if ((code = write_values(r, &error)))
-            hs_error_prefix(&error, HS__PARTLY_RESTORED);
-    }
+    hs__raw_session_moved(r->session);
+    if (!code && (code = write_values(r, &error)))
+        hs_error_prefix(&error, HS__PARTLY_RESTORED);
     if (code)
         hs_raw_session_refuse_saves(r->session, &error);
     return code ? hs__error_copy(err, &error) : HS_OK;

@@ -342,8 +342,7 @@ static inline void hs__call_cleanup(struct hs_session **call)
         hs__call_abandoned(*call);
 }
 
-/* Prefixes the error of a callback with the hook, the callback and the step, and records the hook as the one that failed.
- */
+/* Prefixes the error of a callback with the hook, the callback and the step, and records the failed hook. */
 void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err);
 
 /* Flushes the writers and calls the `boundary` callback of every hook. */
@@ -435,7 +434,7 @@ static inline void hs__unmute(struct hs_session *session)
     if (session->failures.n_muted)
         hs__unmute_due(session);
 }
-/* The callback succeeded: if it is the one that failed last, ends the hook's failures in a row. */
+/* The callback succeeded. If its last call failed, this ends the hook's failures in a row. */
 void hs__clear_failures(struct hs_session *session, hs__hook *hook, const char *callback);
 void hs__log_failures(const struct hs_session *session);
 /* For the writer cache: reports an error after which the writer continues. */
@@ -480,8 +479,8 @@ void hs__pause(struct hs_session *session, double secs);
 hs_code hs__open_raw(struct hs_session *session, hs_error *err);
 hs_code hs__close_raw(struct hs_session *session, hs_error *err);
 /* Creates the backend's session, initializes or restores its variables, starts the threads and calls
- * after_create_session. `recovering`: the session was lost, so recovery's rules say what is restored. On failure the caller
- * releases what was created, by hs__discard_raw or hs__close_all. */
+ * after_create_session. `recovering`: the session was lost, so the rules of recovery select the state to restore. On failure the
+ * caller calls hs__discard_raw or hs__close_all. */
 hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err);
 /* Ends everything that hs__create has created. Returns the error of a thread, unless the thread reported the loss of the
  * session. */
