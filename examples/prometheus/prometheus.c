@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     hs_graph_variable(g, "x", HS_DOUBLE, HS_SCALAR, &x);
     hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &loss);
     hs_hook scalars = hs_scalars(.tensors = HS_NAMES("x", "loss"), .labels = HS_NAMES("x", "train/loss"),
-                                 .trigger = HS_TRIGGER(.every_n_steps = 10, .first = true, .last = true),
+                                 .when = HS_TRIGGER(.every_n_steps = 10, .first = true, .last = true),
                                  .sink = {.ops = &textfile_ops, .self = &t});
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),

@@ -32,8 +32,8 @@ HS_BEGIN_DECLS
 
 typedef struct hs_timer hs_timer;
 
-/* Creates a timer. `trigger` is copied. HS_INVALID_ARGUMENT: it is NULL, never fires or has an invalid number. */
-HS_API hs_timer *hs_timer_new(const hs_trigger *trigger, const hs_env *env, hs_error *err);
+/* Creates a timer. The list of `when` is copied. HS_INVALID_ARGUMENT: it never fires or has an invalid number. */
+HS_API hs_timer *hs_timer_new(hs_trigger when, const hs_env *env, hs_error *err);
 HS_API void hs_timer_free(hs_timer *timer);
 
 /* Clears the timer for another session. */

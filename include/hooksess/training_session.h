@@ -36,7 +36,7 @@ HS_BEGIN_DECLS
  * In a group, all ranks pass the same options. Ranks other than 0 have only `hooks` and the checkpoint_saver, which writes
  * on rank 0.
  *
- * Set at most one of each group *_secs, *_steps, *_trigger (HS_INVALID_ARGUMENT). HS_NEVER in *_secs or *_steps switches
+ * Set at most one of each group *_secs, *_steps, *_when (HS_INVALID_ARGUMENT). HS_NEVER in *_secs or *_steps switches
  * the hook off. To save by metric, do so and put your own hs_checkpoint_saver(...) in `hooks`.
  *
  * The session adds a global step to an embedded graph without ops (summaries do not count). In a graph with ops, an op must
@@ -45,24 +45,24 @@ HS_BEGIN_DECLS
  * Fields without a comment are as in hs_session_options. */
 typedef struct hs_training_options {
     size_t size;
-    const char *checkpoint_dir;                /* NULL and "": neither restore nor save */
-    const char *summary_dir;                   /* event files. NULL: checkpoint_dir */
-    double save_checkpoint_secs;               /* seconds between checkpoints. If this and the next two are 0: 600 */
-    int64_t save_checkpoint_steps;             /* steps between checkpoints */
-    const hs_trigger *save_checkpoint_trigger; /* in place of _secs and _steps */
+    const char *checkpoint_dir;      /* NULL and "": neither restore nor save */
+    const char *summary_dir;         /* event files. NULL: checkpoint_dir */
+    double save_checkpoint_secs;     /* seconds between checkpoints. If this and the next two are 0: 600 */
+    int64_t save_checkpoint_steps;   /* steps between checkpoints */
+    hs_trigger save_checkpoint_when; /* in place of _secs and _steps */
     /* Newest checkpoints to keep. 0: as the scaffold's saver, by default 5. HS_NEVER: all. This field, the next three and
      * listeners are HS_INVALID_ARGUMENT if no checkpoints are saved */
     int64_t max_to_keep;
-    /* no checkpoint at the opening. Not with save_checkpoint_trigger */
+    /* no checkpoint at the opening. Not with save_checkpoint_when */
     bool no_initial_checkpoint;
     bool background; /* save from a copy, in a thread (hs_save_options) */
     bool overlap;    /* with background: copy during the next runs. Only if nothing but ops changes variables */
     unsigned char reserved_checkpoint[5];
     double save_summaries_secs; /* seconds between summaries */
-    /* Steps between summaries, from the first run on: 1, 101, 201. For 100, 200, 300 use the trigger. If this, _secs and
-     * _trigger are 0: 100 */
+    /* Steps between summaries, from the first run on: 1, 101, 201. For 100, 200, 300 use _when. If this, _secs and
+     * _when are 0: 100 */
     int64_t save_summaries_steps;
-    const hs_trigger *save_summaries_trigger; /* in place of _secs and _steps */
+    hs_trigger save_summaries_when; /* in place of _secs and _steps */
     /* Steps between two rates (steps per second) in the event file; the log gets their mean, at most once a second. 0: 100.
      * HS_NEVER: off */
     int64_t log_step_count_steps;

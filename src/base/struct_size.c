@@ -103,7 +103,6 @@ static const struct {
     SIZE(hs_tensorflow_server_options),
     SIZE(hs_thread_options),
     SIZE(hs_training_options),
-    SIZE(hs_trigger),
     SIZE(hs_uniform_histogram_options),
     SIZE(hs_variable_def),
     SIZE(hs_watchdog_options),

@@ -9,6 +9,7 @@
 #include <hooksess/hooks/summary_saver.h>
 
 #include "backends/graph/graph.h"
+#include "base/trigger.h"
 #include "drivers/resume_trial.h"
 #include "hooks/make.h"
 #include "session/session.h"
@@ -21,19 +22,19 @@ enum {
     MAX_WAIT_SECS = 7200
 };
 
-/* The schedule of saves, from the options for seconds, steps and a trigger. A trigger overrides the others. Neither seconds
- * nor steps: the default. HS_NEVER: off, unless the other one is set. */
+/* The schedule of saves, from the options for seconds, steps and `when`, which overrides the others. Neither seconds nor
+ * steps: the default. HS_NEVER: off, unless the other one is set. */
 typedef struct {
     double secs;
     int64_t steps;
-    const hs_trigger *trigger;
+    hs_trigger when;
     bool off;
 } schedule;
 
-static schedule schedule_of(double secs, int64_t steps, const hs_trigger *trigger, schedule standard)
+static schedule schedule_of(double secs, int64_t steps, const hs_trigger *when, schedule standard)
 {
-    if (trigger)
-        return (schedule){.trigger = trigger};
+    if (hs__trigger_is_set(when))
+        return (schedule){.when = *when};
     if (secs == 0 && steps == 0)
         return standard;
     schedule chosen = {.secs = secs < 0 ? 0 : secs, .steps = steps < 0 ? 0 : steps};
@@ -43,7 +44,7 @@ static schedule schedule_of(double secs, int64_t steps, const hs_trigger *trigge
 
 static schedule checkpoint_schedule(const hs_training_options *options)
 {
-    return schedule_of(options->save_checkpoint_secs, options->save_checkpoint_steps, options->save_checkpoint_trigger,
+    return schedule_of(options->save_checkpoint_secs, options->save_checkpoint_steps, &options->save_checkpoint_when,
                        (schedule){.secs = SAVE_CHECKPOINT_SECS});
 }
 
@@ -57,7 +58,7 @@ static size_t add_all(hs_hook *to, const hs_hook *from)
 
 static schedule summary_schedule(const hs_training_options *options)
 {
-    return schedule_of(options->save_summaries_secs, options->save_summaries_steps, options->save_summaries_trigger,
+    return schedule_of(options->save_summaries_secs, options->save_summaries_steps, &options->save_summaries_when,
                        (schedule){.steps = SAVE_SUMMARIES_STEPS});
 }
 
@@ -97,24 +98,24 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
             hooks[n++] = hs_step_counter(.every_n_steps = count, .summary_dir = summary_dir);
         if (!summaries.off)
             hooks[n++] = hs_summary_saver(.scaffold = scaffold, .summary_dir = summary_dir, .every_n_secs = summaries.secs,
-                                          .every_n_steps = summaries.steps, .trigger = summaries.trigger);
+                                          .every_n_steps = summaries.steps, .when = summaries.when);
         if (!summaries.off && has_scalars(options))
             hooks[n++] = hs_scalars(.tensors = options->scalars, .every_n_steps = summaries.steps,
-                                    .every_n_secs = summaries.secs, .trigger = summaries.trigger);
+                                    .every_n_secs = summaries.secs, .when = summaries.when);
     }
     for (size_t i = 0; options->group && hooks[i].ops; i++)
         if (i < common || i >= standard)
             hooks[i].flags |= HS_HOOK_CHIEF_ONLY;
 
     const schedule save = checkpoint_schedule(options);
-    const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps,
-                                         .first = !options->no_initial_checkpoint);
+    const hs_trigger intervals = {
+        .every_n_secs = save.secs, .every_n_steps = save.steps, .first = !options->no_initial_checkpoint};
     if ((chief || options->worker_saves_checkpoints) && *directory && !save.off)
-        hooks[n] =
-            hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
-                                .trigger = save.trigger ? save.trigger : &intervals, .no_graph_def = options->no_graph_def,
-                                .max_to_keep = options->max_to_keep, .background = options->background,
-                                .overlap = options->overlap, .listeners = options->listeners, .group = options->group);
+        hooks[n] = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
+                                       .when = hs__trigger_is_set(&save.when) ? save.when : intervals,
+                                       .no_graph_def = options->no_graph_def, .max_to_keep = options->max_to_keep,
+                                       .background = options->background, .overlap = options->overlap,
+                                       .listeners = options->listeners, .group = options->group);
 }
 
 /* Checks. The messages name the options that the program has set, not those of the hooks. */
@@ -128,16 +129,16 @@ static hs_code check_number(double number, const char *what, const char *unit, h
                         number);
 }
 
-static hs_code check_schedule(double secs, int64_t steps, const hs_trigger *trigger, const char *what, hs_error *err)
+static hs_code check_schedule(double secs, int64_t steps, const hs_trigger *when, const char *what, hs_error *err)
 {
     hs_code code = check_number(secs, what, "secs", err);
     if (code || (code = check_number((double)steps, what, "steps", err)) ||
-        (secs > 0) + (steps > 0) + (trigger != NULL) < 2)
+        (secs > 0) + (steps > 0) + hs__trigger_is_set(when) < 2)
         return code;
-    return hs_error_set(
-        err, HS_INVALID_ARGUMENT,
-        "hs_training_options: each of %s_%s and %s_%s is given; give one of %s_secs, %s_steps and %s_trigger", what,
-        secs > 0 ? "secs" : "steps", what, trigger ? "trigger" : "steps", what, what, what);
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "hs_training_options: each of %s_%s and %s_%s is given; give one of %s_secs, %s_steps and %s_when",
+                        what, secs > 0 ? "secs" : "steps", what, hs__trigger_is_set(when) ? "when" : "steps", what, what,
+                        what);
 }
 
 static hs_code check_options(const hs_training_options *options, hs_error *err)
@@ -159,10 +160,10 @@ static hs_code check_options(const hs_training_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options.max_to_keep is %lld; it must be at least 0, or HS_NEVER for all",
                             (long long)options->max_to_keep);
-    if (options->no_initial_checkpoint && options->save_checkpoint_trigger)
+    if (options->no_initial_checkpoint && hs__trigger_is_set(&options->save_checkpoint_when))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_training_options: each of no_initial_checkpoint and save_checkpoint_trigger is given; give "
-                            "at most one of the two: a trigger saves initially only if its `first` is set");
+                            "hs_training_options: each of no_initial_checkpoint and save_checkpoint_when is given; give "
+                            "at most one of the two: it saves initially only if its `first` is set");
     if (has_scalars(options) && (!directory || !*directory || summary_schedule(options).off))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options: scalars are named, but %s; %s",
                             summary_schedule(options).off ? "save_summaries_* is HS_NEVER"
@@ -170,9 +171,9 @@ static hs_code check_options(const hs_training_options *options, hs_error *err)
                             summary_schedule(options).off ? "set an interval, or list hs_scalars(...) in hooks"
                                                           : "set summary_dir or checkpoint_dir");
     hs_code code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps,
-                                  options->save_checkpoint_trigger, "save_checkpoint", err);
+                                  &options->save_checkpoint_when, "save_checkpoint", err);
     if (!code)
-        code = check_schedule(options->save_summaries_secs, options->save_summaries_steps, options->save_summaries_trigger,
+        code = check_schedule(options->save_summaries_secs, options->save_summaries_steps, &options->save_summaries_when,
                               "save_summaries", err);
     return code ? code : check_number((double)options->log_step_count_steps, "log_step_count", "steps", err);
 }

@@ -6,6 +6,7 @@
 #include <hooksess/hooks/moving_average.h>
 
 #include "base/text.h"
+#include "base/trigger.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
 #include "hooks/timing.h"
@@ -269,9 +270,9 @@ static hs_code check(const void *given, hs_error *err)
 {
     const hs_evaluation_options *options = given;
     bool metrics = options->metrics && options->metrics[0];
-    if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
+    if (!options->every_n_steps && options->every_n_secs == 0 && !hs__trigger_is_set(&options->when) && !options->at_end)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "none of every_n_steps, every_n_secs, trigger and at_end is given; give at least one");
+                            "none of every_n_steps, every_n_secs, when and at_end is given; give at least one");
     if (options->name && !*options->name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "name is empty");
     if (metrics == (options->evaluate != NULL))
@@ -303,10 +304,8 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     evaluation *hook = self;
     const hs_evaluation_options *options = given;
-    const hs__timing_options timing = {.secs = options->every_n_secs,
-                                       .steps = options->every_n_steps,
-                                       .trigger = options->trigger,
-                                       .optional = options->at_end};
+    const hs__timing_options timing = {
+        .secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when, .optional = options->at_end};
     hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     hook->base.flags = HS_HOOK_ALL_RANKS;
     if (code)

@@ -10,6 +10,7 @@
 #include "base/c_locale.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "base/trigger.h"
 #include "hooks/finite_rollback.h"
 #include "hooks/finite_spike.h"
 #include "hooks/lookup.h"
@@ -634,10 +635,10 @@ static hs_code check_skip(const hs_finite_guard_options *o, hs_error *err)
             err, HS_INVALID_ARGUMENT,
             "HS_GUARD_SKIP_STEP requires update_op: let the training run only compute gradients, and name the op that "
             "applies them");
-    if (o->every_n_steps || o->trigger)
+    if (o->every_n_steps || hs__trigger_is_set(&o->when))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "HS_GUARD_SKIP_STEP excludes %s, because it checks every training run",
-                            o->trigger ? "trigger" : "every_n_steps");
+                            o->every_n_steps ? "every_n_steps" : "when");
     return check_count("max_skips", o->max_skips, true, err);
 }
 
@@ -717,8 +718,8 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     finite_guard *hook = self;
     const hs_finite_guard_options *o = given;
     hook->policy = o->policy;
-    const hs__timing_options timing = {.steps = o->every_n_steps, .trigger = o->trigger, .first = true};
-    hook->periodic = o->every_n_steps || o->trigger;
+    const hs__timing_options timing = {.steps = o->every_n_steps, .when = o->when, .first = true};
+    hook->periodic = o->every_n_steps || hs__trigger_is_set(&o->when);
     hook->max_skips = value_or(o->max_skips, MOST_SKIPS);
     hook->copy.env = &hook->base.env;
     hook->rollback = (hs__rollback){.saver = o->saver,
@@ -728,7 +729,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hs_code code = hook->periodic ? hs__timing_init(&hook->timing, &timing, &hook->base.env, err) : HS_OK;
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "trigger: last is set, but the guard checks runs, and no run follows the last one");
+                            "when: last is set, but the guard checks runs, and no run follows the last one");
     if (!code && !(code = copy_names(hook, o, err)) &&
         !(code = hs__spikes_init(&hook->spikes, hook->watched.ends[LOSSES] - hook->watched.ends[LOSSES - 1],
                                  value_or(o->spike_window, SPIKE_WINDOW),

@@ -3,6 +3,7 @@
 #include <hooksess/hooks/logging_tensor.h>
 
 #include "base/text.h"
+#include "base/trigger.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
 #include "hooks/timing.h"
@@ -194,9 +195,9 @@ static hs_code check(const void *given, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "tensors is empty");
     if (options->labels && labels != tensors)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%zu labels are given for %zu tensors", labels, tensors);
-    if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
+    if (!options->every_n_steps && options->every_n_secs == 0 && !hs__trigger_is_set(&options->when) && !options->at_end)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "none of every_n_steps, every_n_secs, trigger and at_end is given; give at least one");
+                            "none of every_n_steps, every_n_secs, when and at_end is given; give at least one");
     return HS_OK;
 }
 
@@ -210,7 +211,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->base.flags = hs__writer_flags(options->every_rank);
     const hs__timing_options timing = {.secs = options->every_n_secs,
                                        .steps = options->every_n_steps,
-                                       .trigger = options->trigger,
+                                       .when = options->when,
                                        .first = true,
                                        .optional = options->at_end};
     hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);

@@ -293,7 +293,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         .tensors = options->tensors,
         .labels = options->labels,
         .metrics = options->metrics,
-        .timing = {.secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger},
+        .timing = {.secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when},
         .sink = {&sink, hook}};
     hook->rows.base.flags = hs__writer_flags(options->every_rank);
     hook->json = is_json(options->path);

@@ -133,7 +133,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     const hs_nan_tensor_options *options = given;
     const hs__timing_options timing = {.secs = options->every_n_secs,
                                        .steps = options->every_n_steps,
-                                       .trigger = options->trigger,
+                                       .when = options->when,
                                        .first = true,
                                        .optional = true};
     hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
@@ -141,7 +141,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         return code;
     if (hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "trigger: last is set, but the hook checks runs, and no run follows the last one");
+                            "when: last is set, but the hook checks runs, and no run follows the last one");
     hook->copy.env = &hook->base.env;
     hook->stop = options->on_nan == HS_NAN_STOP;
     if (!(hook->tensor = hs__hook_text(hook, options->tensor, err)))

@@ -159,13 +159,13 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     const hs_profiler_options *options = given;
     bool somewhere = options->trace_dir && *options->trace_dir;
     const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
+        .secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when};
     hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     if (code)
         return code;
     if (hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "trigger: last is set, but the hook traces runs, and no run follows the last one");
+                            "when: last is set, but the hook traces runs, and no run follows the last one");
     hook->base.flags = hs__writer_flags(options->every_rank);
     hook->show_memory = options->show_memory;
     hook->trace_dir = hs__hook_text(hook, somewhere ? options->trace_dir : ".", err);

@@ -4,6 +4,7 @@
 #include <hooksess/hooks/progress.h>
 
 #include "base/text.h"
+#include "base/trigger.h"
 #include "base/write_posix.h"
 #include "hooks/ranks.h"
 #include "hooks/scalar_rows.h"
@@ -251,9 +252,9 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->begin_step = hook->begin_ns = -1;
     hook->rows.base.flags = hs__writer_flags(false);
     /* The options are for plain lines. The line of a terminal has its own schedule, but the options are checked. */
-    bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
+    bool none = !options->every_n_steps && options->every_n_secs == 0 && !hs__trigger_is_set(&options->when);
     const hs__timing_options plain = {
-        .secs = none ? 10 : options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
+        .secs = none ? 10 : options->every_n_secs, .steps = options->every_n_steps, .when = options->when};
     hs__timing checked = {0};
     hs_code code = hs__timing_init(&checked, &plain, &hook->rows.base.env, err);
     hs_timer_free(checked.timer);

@@ -5,6 +5,7 @@
 
 #include "base/crc32c.h"
 #include "base/text.h"
+#include "base/trigger.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
 #include "hooks/timing.h"
@@ -329,14 +330,14 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     replica_check *hook = self;
     const hs_replica_check_options *options = given;
-    bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
+    bool none = !options->every_n_steps && options->every_n_secs == 0 && !hs__trigger_is_set(&options->when);
     const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .trigger = options->trigger};
+        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .when = options->when};
     hook->base.flags = HS_HOOK_ALL_RANKS;
     hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "trigger: last is set, but the hook checks runs, and no run follows the last one");
+                            "when: last is set, but the hook checks runs, and no run follows the last one");
     hook->copy.env = &hook->base.env;
     hook->sends_values = options->on_divergence == HS_DIVERGENCE_SEND_VALUES;
     return code;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row is due by the sampler, in before_run; write_row fills it after the run and gives it to the sink. open_sink opens
  * the sink before anything else is asked of it, and tolerate decides what a failure of the sink means. */
+#include "base/trigger.h"
 #include "hooks/scalar_rows.h"
 
 #include "base/env.h"
@@ -313,7 +314,7 @@ hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_option
 {
     const hs_env *env = &rows->base.env;
     hs__timing_options timing = options->timing;
-    if (!timing.steps && timing.secs == 0 && !timing.trigger)
+    if (!timing.steps && timing.secs == 0 && !hs__trigger_is_set(&timing.when))
         timing.steps = DEFAULT_STEPS;
     timing.first = true;
     hs_code code = HS_STRUCT_TAKE(hs_scalar_sink_ops, destroy, &rows->sink, options->sink.ops, err);

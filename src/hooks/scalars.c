@@ -64,7 +64,7 @@ static hs_code fill(scalars *hook, const hs_scalars_options *options, hs_error *
         .tensors = options->tensors,
         .labels = options->labels,
         .metrics = options->metrics,
-        .timing = {.secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger},
+        .timing = {.secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when},
         .sink = options->sink.ops ? options->sink : (hs_scalar_sink){&events, hook}};
     hs_code code = hs__scalar_rows_init(&hook->rows, &rows, err);
     if (code)

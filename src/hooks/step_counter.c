@@ -3,6 +3,7 @@
 #include <hooksess/hooks/step_counter.h>
 
 #include "base/text.h"
+#include "base/trigger.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
 
@@ -201,9 +202,9 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     step_counter *hook = self;
     const hs_step_counter_options *options = given;
-    bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
+    bool none = !options->every_n_steps && options->every_n_secs == 0 && !hs__trigger_is_set(&options->when);
     const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .trigger = options->trigger};
+        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .when = options->when};
     hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
     if (code)
         return code;

@@ -142,7 +142,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     summary_saver *hook = self;
     const hs_summary_saver_options *options = given;
     const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
+        .secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when, .first = true};
     hs_code code = hs__timing_init(&hook->sampler.timing, &timing, &hook->base.env, err);
     if (code)
         return code;

@@ -4,11 +4,11 @@
 
 #include <hooksess/timer.h>
 
-/* The schedule of a hook, from its options every_n_secs, every_n_steps and trigger. */
+/* The schedule of a hook, from its options every_n_secs, every_n_steps and when. */
 typedef struct hs__timing_options {
     double secs;
     int64_t steps;
-    const hs_trigger *trigger;
+    hs_trigger when;
     bool first;    /* every_n_secs and every_n_steps also fire in the first run */
     bool optional; /* all three may be missing; then the timer is NULL, which never fires */
 } hs__timing_options;

@@ -3,6 +3,7 @@
 #include <hooksess/timer.h>
 
 #include "base/env.h"
+#include "base/trigger.h"
 #include "session/services.h"
 
 #include <stdlib.h>
@@ -28,46 +29,6 @@ struct hs_timer {
     int64_t last_acted_step; /* step of the last mark or of the start. every_n_secs does not fire again at this step */
 };
 
-static hs_code check_intervals(const hs_trigger *trigger, hs_error *err)
-{
-    if (trigger->every_n_steps < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "every_n_steps is %lld; it must be at least 1",
-                            (long long)trigger->every_n_steps);
-    if (trigger->every_n_secs != 0 && !(trigger->every_n_secs > 0 && trigger->every_n_secs <= 1e9))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "every_n_secs is %g; it must be above 0 and at most 1e9",
-                            trigger->every_n_secs);
-    return HS_OK;
-}
-
-static size_t count_steps(const hs_trigger *trigger)
-{
-    size_t n = 0;
-    while (trigger->at_steps && trigger->at_steps[n] != -1)
-        n++;
-    return n;
-}
-
-static hs_code check_list(const hs_trigger *trigger, hs_error *err)
-{
-    for (size_t i = 0; i < count_steps(trigger); i++)
-        if (trigger->at_steps[i] < 0 || trigger->at_steps[i] == NO_STEP)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "at_steps[%zu] is %lld, which is not a step", i,
-                                (long long)trigger->at_steps[i]);
-    return HS_OK;
-}
-
-static hs_code check(const hs_trigger *trigger, hs_error *err)
-{
-    bool fires = trigger->every_n_steps || trigger->every_n_secs != 0 || count_steps(trigger) || trigger->on_request ||
-                 trigger->first || trigger->last;
-    hs_code code = check_intervals(trigger, err);
-    if (code || (code = check_list(trigger, err)))
-        return code;
-    if (!fires)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the trigger never fires; set a condition, such as every_n_steps");
-    return HS_OK;
-}
-
 static int compare_steps(const void *a, const void *b)
 {
     int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
@@ -76,7 +37,9 @@ static int compare_steps(const void *a, const void *b)
 
 static hs_code copy_list(hs_timer *timer, const hs_trigger *trigger, hs_error *err)
 {
-    size_t n = count_steps(trigger);
+    size_t n = 0;
+    while (trigger->at_steps && trigger->at_steps[n] != -1)
+        n++;
     if (!n)
         return HS_OK;
     if (!(timer->steps = hs__alloc(&timer->env, n, sizeof *timer->steps)))
@@ -87,12 +50,11 @@ static hs_code copy_list(hs_timer *timer, const hs_trigger *trigger, hs_error *e
     return HS_OK;
 }
 
-hs_timer *hs_timer_new(const hs_trigger *given, const hs_env *given_env, hs_error *err)
+hs_timer *hs_timer_new(hs_trigger trigger, const hs_env *given_env, hs_error *err)
 {
-    hs_trigger trigger;
     hs_env env;
-    if (HS_STRUCT_TAKE(hs_trigger, reserved, &trigger, given, err) || check(&trigger, err) ||
-        hs__env_copy(&env, given_env, err))
+    hs__clear(err);
+    if (hs__trigger_check(&trigger, err) || hs__env_copy(&env, given_env, err))
         return NULL;
     hs_timer *timer = hs__alloc(&env, 1, sizeof *timer);
     if (!timer) {

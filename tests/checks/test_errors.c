@@ -142,7 +142,7 @@ static void of_sessions(void **state)
     CLEARS(hs_session_run_step(session, look_at_the_session, session, &err));
     CLEARS(hs_raw_session_summary_writer(hs_session_raw(session), f->directory, &writer, &err));
     CLEARS(hs_raw_session_event_writer(hs_session_raw(session), NULL, NULL, &writer, &err));
-    CLEARS(hs_timer_free(hs_timer_new(HS_TRIGGER(.every_n_steps = 1), NULL, &err)));
+    CLEARS(hs_timer_free(hs_timer_new(HS_EVERY_STEPS(1), NULL, &err)));
     CLEARS(hs_backend_check_global_step(backend, &err));
     CLEARS(hs_backend_check_tensor(backend, "global_step", &err));
     CLEARS(hs_session_close(session, &err));

@@ -289,7 +289,6 @@ static void of_hooks(void **state)
     SHORTER(hs_summary_saver_options, begin(hs_summary_saver_hook(&o)));
     SHORTER(hs_watchdog_options, begin(hs_watchdog_hook(&o)));
     SHORTER(hs_scalar_sink_ops, begin(hs_scalars(.tensors = HS_NAMES("x"), .sink = {.ops = &o})));
-    SHORTER(hs_trigger, begin(hs_step_counter(.trigger = &o)));
     SHORTER(hs_saver_listener_ops, begin(hs_checkpoint_saver(.checkpoint_dir = "none", .every_n_steps = 1,
                                                              .listeners = HS_LISTENERS({.ops = &o}))));
 }

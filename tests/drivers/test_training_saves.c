@@ -222,8 +222,8 @@ static void options_for_saving_need_a_directory(void **state)
         refuses(s, options, says);
     }
     refuses(s, SAVING(.max_to_keep = -2), "hs_training_options.max_to_keep is -2");
-    refuses(s, SAVING(.no_initial_checkpoint = true, .save_checkpoint_trigger = HS_TRIGGER(.every_n_steps = 1)),
-            "each of no_initial_checkpoint and save_checkpoint_trigger");
+    refuses(s, SAVING(.no_initial_checkpoint = true, .save_checkpoint_when = HS_EVERY_STEPS(1)),
+            "each of no_initial_checkpoint and save_checkpoint_when");
 }
 
 /* All processes of a cluster can have the same options. */
@@ -291,7 +291,7 @@ static void scalars_are_written_when_summaries_are(void **state)
     const hs_training_options options[] = {
         HS_INIT(hs_training_options, .summary_dir = s->directory, .scalars = HS_NAMES("loss")),
         HS_INIT(hs_training_options, .summary_dir = s->directory, .save_summaries_steps = 3, .scalars = HS_NAMES("loss")),
-        HS_INIT(hs_training_options, .summary_dir = s->directory, .save_summaries_trigger = HS_TRIGGER(.every_n_steps = 50),
+        HS_INIT(hs_training_options, .summary_dir = s->directory, .save_summaries_when = HS_EVERY_STEPS(50),
                 .scalars = HS_NAMES("loss")),
     };
     static const char *const written[] = {"version start@1 loss=0.5@1", "version start@1 loss=0.5@1 loss=0.5@4",

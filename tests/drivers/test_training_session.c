@@ -37,14 +37,14 @@ static void ms_127s_both_secs_and_steps(void **state)
 static void a_pair_and_a_trigger(void **state)
 {
     stage *s = *state;
-    const hs_trigger *trigger = HS_TRIGGER(.every_n_steps = 5);
-    refuses(s, SAVING(.save_checkpoint_secs = 10, .save_checkpoint_trigger = trigger),
-            "each of save_checkpoint_secs and save_checkpoint_trigger");
-    refuses(s, SAVING(.save_summaries_steps = 1, .save_summaries_trigger = trigger),
-            "each of save_summaries_steps and save_summaries_trigger");
+    hs_trigger when = HS_EVERY_STEPS(5);
+    refuses(s, SAVING(.save_checkpoint_secs = 10, .save_checkpoint_when = when),
+            "each of save_checkpoint_secs and save_checkpoint_when");
+    refuses(s, SAVING(.save_summaries_steps = 1, .save_summaries_when = when),
+            "each of save_summaries_steps and save_summaries_when");
 }
 
-/* With a trigger, HS_NEVER changes nothing. */
+/* With a when, HS_NEVER changes nothing. */
 static void triggers_instead_of_the_pairs(void **state)
 {
     for (int never = 0; never < 2; never++) {
@@ -52,9 +52,8 @@ static void triggers_instead_of_the_pairs(void **state)
         training t;
         const hs_training_options options =
             HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .restore = HS_RESTORE_NEVER,
-                    .save_checkpoint_steps = never ? HS_NEVER : 0,
-                    .save_checkpoint_trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(2)),
-                    .save_summaries_secs = never ? HS_NEVER : 0, .save_summaries_trigger = HS_TRIGGER(.every_n_steps = 1));
+                    .save_checkpoint_steps = never ? HS_NEVER : 0, .save_checkpoint_when = HS_AT_STEPS(2),
+                    .save_summaries_secs = never ? HS_NEVER : 0, .save_summaries_when = HS_EVERY_STEPS(1));
         begin_training(&t, s, options);
         stage_run(s, "train", 3, 0);
         end_training(&t);

@@ -346,7 +346,7 @@ static void a_requested_save_waits_and_is_not_skipped(void **state)
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env), &s->err);
     assert_non_null(saver);
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .saver = saver, .background = true,
-                                      .busy = HS_BUSY_SKIP, .trigger = HS_TRIGGER(.every_n_steps = 1)));
+                                      .busy = HS_BUSY_SKIP, .when = HS_EVERY_STEPS(1)));
     atomic_store(&gate_closed, true);
     stage_run(s, "train", 1, 0);
     while (!atomic_load(&at_gate))
@@ -389,7 +389,7 @@ static void a_request_saves_no_step_twice(void **state)
     hs_saver_listener listener = {&counting_ops, &t};
     hs_script_op(s->script, "look");
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .background = true,
-                                      .listeners = HS_LISTENERS(listener), .trigger = HS_TRIGGER(.on_request = true)));
+                                      .listeners = HS_LISTENERS(listener), .when = HS_TRIGGER(.on_request = true)));
     stage_run(s, "train", 1, 0);
     for (int i = 0; i < 3; i++) {
         hs_session_request_save(s->session);

@@ -46,14 +46,14 @@ static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
     hooks[n++] = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_secs = 2, .summary_dir = directory);
     hooks[n++] = hs_finite_guard(.gradients = HS_NAMES("loss"), .every_n_steps = 2);
     hooks[n++] = hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 3, .policy = HS_GUARD_WARN);
-    hooks[n++] = hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 3, .policy = HS_GUARD_WARN,
-                                 .trigger = HS_TRIGGER(.every_n_secs = 2));
+    hooks[n++] =
+        hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 3, .policy = HS_GUARD_WARN, .when = HS_EVERY_SECS(2));
     hooks[n++] = hs_control(.path = test_path(directory, "control"), .knobs = HS_KNOBS(knob));
     hooks[n++] = hs_watchdog();
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = 2);
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_secs = 2, .background = true);
-    hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory,
-                                     .trigger = HS_TRIGGER(.every_n_secs = 2, .at_steps = HS_AT_STEPS(1, 4)));
+    hooks[n++] =
+        hs_checkpoint_saver(.checkpoint_dir = directory, .when = HS_TRIGGER(.every_n_secs = 2, .at_steps = HS_STEPS(1, 4)));
     assert_true(n <= MOST_HOOKS);
     return n;
 }

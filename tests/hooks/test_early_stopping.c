@@ -432,7 +432,7 @@ static void train_by_value(stage *s, int64_t patience)
         hs_early_stopping(.tensor = "value", .patience = patience, .restore_best = true),
         hs_logging_tensor(.tensors = HS_NAMES("value", "weight"), .at_end = true),
         hs_metrics_file(.path = test_path(s->directory, "rows.csv"), .tensors = HS_NAMES("value"),
-                        .trigger = HS_TRIGGER(.every_n_steps = 5, .last = true)),
+                        .when = HS_TRIGGER(.every_n_steps = 5, .last = true)),
         hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "value"),
         {.ops = NULL}};
     test_env_clear_log(&s->t);

@@ -106,7 +106,7 @@ static void invalid_options_are_refused(void **state)
     stage *s = *state;
     const char *const *global = HS_NAMES("global_step");
     stage_refuses(s, hs_evaluation(.metrics = global), HS_INVALID_ARGUMENT,
-                  "none of every_n_steps, every_n_secs, trigger and at_end is given");
+                  "none of every_n_steps, every_n_secs, when and at_end is given");
     stage_refuses(s, hs_evaluation(.metrics = global, .every_n_steps = 1, .every_n_secs = 1), HS_INVALID_ARGUMENT,
                   "each of every_n_secs and every_n_steps");
     stage_refuses(s, hs_evaluation(.metrics = global, .every_n_steps = -1), HS_INVALID_ARGUMENT, "every_n_steps is -1");

@@ -135,8 +135,7 @@ static void it_checks_every_n_seconds(void **state)
 {
     stage *s = *state;
     make_tensor(s, "loss", &fine);
-    stage_open(s,
-               hs_finite_guard(.activations = HS_NAMES("loss"), .trigger = HS_TRIGGER(.every_n_secs = 10, .first = true)));
+    stage_open(s, hs_finite_guard(.activations = HS_NAMES("loss"), .when = HS_TRIGGER(.every_n_secs = 10, .first = true)));
     const double waits[] = {0, 9, 1, 9, 2};
     const bool looks[] = {true, false, true, false, true};
     for (int i = 0; i < 5; i++) {
@@ -282,7 +281,7 @@ static void invalid_options_are_refused(void **state)
         REFUSED(only_float, .parameters = HS_NAMES("global_step")),
         REFUSED("'train' is an op", .inputs = HS_NAMES("train")),
         REFUSED("policy is 5", WATCH, .policy = 5),
-        REFUSED("each of trigger and every_n_steps", WATCH, .every_n_steps = 1, .trigger = HS_TRIGGER(.every_n_secs = 1)),
+        REFUSED("each of when and every_n_steps", WATCH, .every_n_steps = 1, .when = HS_EVERY_SECS(1)),
         REFUSED("every_n_steps is -1", WATCH, .every_n_steps = -1),
         REFUSED("dump_also has no effect without dump_dir", WATCH, .dump_also = HS_NAMES("label")),
         REFUSED("max_rollbacks has no effect without HS_GUARD_ROLLBACK", WATCH, .max_rollbacks = 1),
@@ -305,7 +304,7 @@ static void invalid_options_are_refused(void **state)
                 .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .every_n_steps = 2),
         REFUSED("update_op has no effect without HS_GUARD_SKIP_STEP", WATCH, .update_op = "update"),
         REFUSED("max_skips is -3", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .max_skips = -3),
-        {"trigger: last is set", hs_finite_guard(WATCH, .trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(1), .last = true))},
+        {"when: last is set", hs_finite_guard(WATCH, .when = HS_TRIGGER(.at_steps = HS_STEPS(1), .last = true))},
         {"hs_finite_guard_options is NULL", hs_finite_guard_hook(NULL)},
         {"HS_INIT(hs_finite_guard_options", hs_finite_guard_hook(&(hs_finite_guard_options){WATCH})},
     };

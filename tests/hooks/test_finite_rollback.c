@@ -446,13 +446,13 @@ static void hooks_by_seconds_continue(void **state)
 {
     poisoned *p = *state;
     char steps[64] = "";
-    const hs_trigger *often = HS_TRIGGER(.every_n_secs = 10);
+    const hs_trigger often = HS_EVERY_SECS(10);
     for (size_t round = 0; round < 2; round++) {
         double secs = round ? 10 : 0;
-        hs_hook hooks[] = {
-            GUARD(.skip_op = "draw"),
-            hs_evaluation(.evaluate = note_step, .user = steps, .every_n_secs = secs, .trigger = round ? NULL : often),
-            poisoned_saver(p, .every_n_secs = secs, .trigger = round ? NULL : often)};
+        hs_hook hooks[] = {GUARD(.skip_op = "draw"),
+                           hs_evaluation(.evaluate = note_step, .user = steps, .every_n_secs = secs,
+                                         .when = round ? (hs_trigger){0} : often),
+                           poisoned_saver(p, .every_n_secs = secs, .when = round ? (hs_trigger){0} : often)};
         steps[0] = '\0';
         p->weight = 0;
         p->position = 0;

@@ -53,7 +53,7 @@ static void begins_again(stage *s, hs_hook hook)
     hs_hook_free(hook);
 }
 
-#define EVERY_10_SECS .trigger = HS_TRIGGER(.every_n_secs = 10, .on_request = true)
+#define EVERY_10_SECS .when = HS_TRIGGER(.every_n_secs = 10, .on_request = true)
 
 static void each_hook_with_a_trigger(void **state)
 {
@@ -67,8 +67,7 @@ static void each_hook_with_a_trigger(void **state)
     begins_again(s, hs_profiler(.trace_dir = s->directory, EVERY_10_SECS));
     begins_again(s, hs_step_counter(EVERY_10_SECS));
     begins_again(s, hs_evaluation(.metrics = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_again(s,
-                 hs_evaluation(.metrics = HS_NAMES("loss"), .at_end = true, .trigger = HS_TRIGGER(.every_n_secs = 1000)));
+    begins_again(s, hs_evaluation(.metrics = HS_NAMES("loss"), .at_end = true, .when = HS_EVERY_SECS(1000)));
     begins_again(s, hs_finite_guard(.gradients = HS_NAMES("loss"), EVERY_10_SECS));
     begins_again(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("loss"), EVERY_10_SECS));
     begins_again(s, hs_scalars(.tensors = HS_NAMES("loss"), EVERY_10_SECS, .summary_dir = s->directory));

@@ -30,7 +30,7 @@ static void bh_010_illegal_options(void **state)
     stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_steps = 5, .every_n_secs = 5), HS_INVALID_ARGUMENT,
                   "each of every_n_secs and every_n_steps");
     stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_steps = 0), HS_INVALID_ARGUMENT,
-                  "none of every_n_steps, every_n_secs, trigger and at_end is given");
+                  "none of every_n_steps, every_n_secs, when and at_end is given");
 }
 
 static void tensors_and_labels_must_make_sense(void **state)

@@ -60,7 +60,7 @@ static void an_interval_checks_the_first_run_and_each_nth_after_it(void **state)
     assert_int_equal(noticed_in(s, hs_nan_tensor(.tensor = "loss")), 2);
     assert_int_equal(noticed_in(s, hs_nan_tensor(.tensor = "loss", .every_n_steps = 3)), 4);
     assert_int_equal(noticed_in(s, hs_nan_tensor(.tensor = "loss", .every_n_secs = 2)), 3);
-    assert_int_equal(noticed_in(s, hs_nan_tensor(.tensor = "loss", .trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(5)))), 5);
+    assert_int_equal(noticed_in(s, hs_nan_tensor(.tensor = "loss", .when = HS_AT_STEPS(5))), 5);
 }
 
 static void other_runs_fetch_nothing(void **state)
@@ -290,8 +290,8 @@ static void invalid_options_are_refused(void **state)
     stage_refuses(*state, hs_nan_tensor(.tensor = NULL), HS_INVALID_ARGUMENT, "tensor is missing");
     stage_refuses(*state, hs_nan_tensor(.tensor = ""), HS_INVALID_ARGUMENT, "tensor is missing");
     stage_refuses(*state, hs_nan_tensor(.tensor = "global_step", .on_nan = 2), HS_INVALID_ARGUMENT, "on_nan is 2");
-    stage_refuses(*state, hs_nan_tensor(.tensor = "global_step", .trigger = HS_TRIGGER(.every_n_steps = 1, .last = true)),
-                  HS_INVALID_ARGUMENT, "trigger: last is set");
+    stage_refuses(*state, hs_nan_tensor(.tensor = "global_step", .when = HS_TRIGGER(.every_n_steps = 1, .last = true)),
+                  HS_INVALID_ARGUMENT, "when: last is set");
     stage_refuses(*state, hs_nan_tensor(.tensor = "unknown"), HS_NOT_FOUND, "'unknown'");
     stage_refuses(*state, hs_nan_tensor(.tensor = "train"), HS_INVALID_ARGUMENT, "'train' is an op");
     stage_refuses(*state, hs_nan_tensor_hook(&(hs_nan_tensor_options){.tensor = "global_step"}), HS_INVALID_ARGUMENT,

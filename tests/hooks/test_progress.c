@@ -355,7 +355,7 @@ static void or_as_a_trigger_says(void **state)
     pace p = {.secs = 0};
     open_paced(s, &p,
                hs_progress(.descriptor = o.to,
-                           .trigger = HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_AT_STEPS(6, 3), .on_request = true)));
+                           .when = HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_STEPS(6, 3), .on_request = true)));
     stage_run(s, "train", 8, 0);
     assert_string_equal(written(&o), "step 3\nstep 4\nstep 6\nstep 8\n");
     hs_session_request_save(s->session);

@@ -140,7 +140,7 @@ static void last_is_a_row_at_the_end(void **state)
 {
     stage *s = *state;
     make_loss(s);
-    stage_open(s, hs_scalars(.tensors = HS_NAMES("loss"), .trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(2), .last = true),
+    stage_open(s, hs_scalars(.tensors = HS_NAMES("loss"), .when = HS_TRIGGER(.at_steps = HS_STEPS(2), .last = true),
                              .summary_dir = s->directory));
     stage_run(s, "train", 3, 0);
     stage_close(s);

@@ -56,7 +56,7 @@ static void a_timing_says_what_its_trigger_has(void **state)
     (void)state;
     hs_error err;
     hs__timing timing;
-    const hs__timing_options options = {.trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(7), .last = true)};
+    const hs__timing_options options = {.when = HS_TRIGGER(.at_steps = HS_STEPS(7), .last = true)};
     assert_ok(hs__timing_init(&timing, &options, NULL, &err), &err);
     assert_true(timing.last && timing.by_steps);
     assert_false(timing.first || timing.by_secs);
@@ -87,7 +87,7 @@ static void no_sleep(void *user, int64_t ns)
 }
 
 /* A session with hooks that log, on that clock. */
-static hs_session *open_on_clock(stage *s, two_faced *clock, hs_script **script, const hs_trigger *trigger, size_t n_hooks)
+static hs_session *open_on_clock(stage *s, two_faced *clock, hs_script **script, hs_trigger when, size_t n_hooks)
 {
     hs_env env = HS_INIT(hs_env, .logger = s->t.env.logger, .clock = {monotonic_face, real_face, no_sleep, clock});
     static const double loss = 1;
@@ -96,7 +96,7 @@ static hs_session *open_on_clock(stage *s, two_faced *clock, hs_script **script,
     *script = hs_script_new(&env);
     hs_script_constant(*script, "loss", &value);
     for (size_t i = 0; i < n_hooks; i++)
-        hooks[i] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .trigger = trigger);
+        hooks[i] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .when = when);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n_hooks));
     hs_session *session = hs_session_open(hs_script_backend(*script), &options, &s->err);
     assert_non_null(session);
@@ -151,9 +151,8 @@ static void without_seconds_the_clock_is_not_read(void **state)
     stage *s = *state;
     two_faced clock = {.monotonic = 5};
     hs_script *script;
-    const hs_trigger *trigger =
-        HS_TRIGGER(.every_n_steps = 100, .at_steps = HS_AT_STEPS(50), .on_request = true, .last = true);
-    hs_session *session = open_on_clock(s, &clock, &script, trigger, 3);
+    hs_trigger when = HS_TRIGGER(.every_n_steps = 100, .at_steps = HS_STEPS(50), .on_request = true, .last = true);
+    hs_session *session = open_on_clock(s, &clock, &script, when, 3);
     run_past_timed_runs(session);
     clock.reads = 0;
     assert_int_equal(hs_session_run(session, "train", NULL), HS_OK);

@@ -100,22 +100,22 @@ static void train_to(trainer *t, int64_t last, const hs_hook *hooks, size_t n, c
 
 /* The saver. */
 
-static hs_hook saver(trainer *t, const char *directory, const hs_trigger *trigger, int64_t pair)
+static hs_hook saver(trainer *t, const char *directory, hs_trigger when, int64_t pair)
 {
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_save);
-    return hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = pair, .trigger = trigger,
+    return hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = pair, .when = when,
                                .listeners = HS_LISTENERS({&ops, t}));
 }
 
 /* Returns the steps that a saver saves, in a new directory. */
-static void assert_saves(trainer *t, const hs_trigger *trigger, int64_t pair, int64_t last, const char *expected)
+static void assert_saves(trainer *t, hs_trigger when, int64_t pair, int64_t last, const char *expected)
 {
     static int number;
     char name[32];
     snprintf(name, sizeof name, "saves-%d", number++);
     char *directory = strdup(test_path(t->s->directory, name));
     t->saved[0] = '\0';
-    hs_hook hook = saver(t, directory, trigger, pair);
+    hs_hook hook = saver(t, directory, when, pair);
     train_to(t, last, &hook, 1, directory);
     assert_string_equal(t->saved, expected);
     free(directory);
@@ -124,11 +124,11 @@ static void assert_saves(trainer *t, const hs_trigger *trigger, int64_t pair, in
 static void the_saver_saves_at_the_end_and_no_step_twice(void **state)
 {
     trainer t = begin(state);
-    assert_saves(&t, HS_TRIGGER(.every_n_steps = 4), 0, LAST, " 4 8 10");
+    assert_saves(&t, HS_EVERY_STEPS(4), 0, LAST, " 4 8 10");
     assert_saves(&t, HS_TRIGGER(.every_n_steps = 4, .first = true), 0, LAST, " 0 4 8 10");
     assert_saves(&t, HS_TRIGGER(.every_n_steps = 5, .last = true), 0, LAST, " 5 10");
-    assert_saves(&t, HS_TRIGGER(.every_n_steps = 1), 0, 3, " 1 2 3");
-    assert_saves(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(7, 0, 1, 10, 9, 7)), 0, LAST, " 0 1 7 9 10");
+    assert_saves(&t, HS_EVERY_STEPS(1), 0, 3, " 1 2 3");
+    assert_saves(&t, HS_AT_STEPS(7, 0, 1, 10, 9, 7), 0, LAST, " 0 1 7 9 10");
     assert_saves(&t, HS_TRIGGER(.first = true), 0, LAST, " 0 10");
     assert_saves(&t, HS_TRIGGER(.last = true), 0, LAST, " 10");
     hs_summary_free(t.summary);
@@ -140,11 +140,11 @@ static void a_request_counts_whatever_the_trigger_says(void **state)
     t.request_at = 1;
     assert_saves(&t, HS_TRIGGER(.last = true), 0, LAST, " 1 10");
     t.request_at = 4; /* the steps of every_n_steps are not shifted */
-    assert_saves(&t, HS_TRIGGER(.every_n_steps = 3), 0, LAST, " 3 4 6 9 10");
+    assert_saves(&t, HS_EVERY_STEPS(3), 0, LAST, " 3 4 6 9 10");
     t.request_at = 6;
-    assert_saves(&t, NULL, 4, LAST, " 0 4 6 8 10");
+    assert_saves(&t, (hs_trigger){0}, 4, LAST, " 0 4 6 8 10");
     t.request_at = 8;
-    assert_saves(&t, NULL, 4, LAST, " 0 4 8 10");
+    assert_saves(&t, (hs_trigger){0}, 4, LAST, " 0 4 8 10");
     t.request_at = LAST - 1;
     assert_saves(&t, HS_TRIGGER(.on_request = true), 0, LAST, " 9 10");
     t.request_at = LAST;
@@ -157,8 +157,8 @@ static void several_conditions_at_one_step_save_once(void **state)
     trainer t = begin(state);
     t.request_at = LAST;
     t.secs = 3;
-    const hs_trigger *all = HS_TRIGGER(.every_n_steps = 5, .every_n_secs = 15, .at_steps = HS_AT_STEPS(10, 9, 1, 0),
-                                       .on_request = true, .first = true, .last = true);
+    const hs_trigger all = HS_TRIGGER(.every_n_steps = 5, .every_n_secs = 15, .at_steps = HS_STEPS(10, 9, 1, 0),
+                                      .on_request = true, .first = true, .last = true);
     assert_saves(&t, all, 0, LAST, " 0 1 5 9 10");
     hs_summary_free(t.summary);
 }
@@ -166,8 +166,8 @@ static void several_conditions_at_one_step_save_once(void **state)
 static void a_session_without_a_run_is_saved_once(void **state)
 {
     trainer t = begin(state);
-    assert_saves(&t, HS_TRIGGER(.every_n_steps = 1), 0, 0, " 0");
-    assert_saves(&t, HS_TRIGGER(.first = true, .last = true, .at_steps = HS_AT_STEPS(0)), 0, 0, " 0");
+    assert_saves(&t, HS_EVERY_STEPS(1), 0, 0, " 0");
+    assert_saves(&t, HS_TRIGGER(.first = true, .last = true, .at_steps = HS_STEPS(0)), 0, 0, " 0");
     hs_summary_free(t.summary);
 }
 
@@ -204,7 +204,7 @@ static void a_request_waits_for_the_next_boundary(void **state)
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "fails", .after_run = fail_once);
     stage *s = *state;
     int left = 1;
-    const hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = HS_TRIGGER(.on_request = true)),
+    const hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .when = HS_TRIGGER(.on_request = true)),
                              {.ops = &ops, .self = &left}};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     hs_session_request_save(s->session);
@@ -231,14 +231,14 @@ static const char *losses(const char *text, const char *mark)
     return to;
 }
 
-static void train_with(trainer *t, const hs_trigger *trigger, int64_t last)
+static void train_with(trainer *t, hs_trigger when, int64_t last)
 {
     const char *directory = t->s->directory;
     hs_hook hooks[] = {
-        hs_logging_tensor(.tensors = HS_NAMES("loss"), .trigger = trigger),
-        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .trigger = trigger),
-        hs_evaluation(.evaluate = note_evaluation, .user = t, .trigger = trigger),
-        saver(t, directory, HS_TRIGGER(.every_n_steps = 2), 0),
+        hs_logging_tensor(.tensors = HS_NAMES("loss"), .when = when),
+        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .when = when),
+        hs_evaluation(.evaluate = note_evaluation, .user = t, .when = when),
+        saver(t, directory, HS_EVERY_STEPS(2), 0),
     };
     train_to(t, last, hooks, 4, directory);
 }
@@ -259,9 +259,9 @@ static void start_again(trainer *t)
     t->evaluated[0] = '\0';
 }
 
-static void assert_fires(trainer *t, const hs_trigger *trigger, const char *expected)
+static void assert_fires(trainer *t, hs_trigger when, const char *expected)
 {
-    train_with(t, trigger, LAST);
+    train_with(t, when, LAST);
     assert_fired(t, expected);
     start_again(t);
 }
@@ -270,10 +270,10 @@ static void each_condition_fires(void **state)
 {
     trainer t = begin(state);
     t.secs = 6;
-    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4), " 4 8");
-    assert_fires(&t, HS_TRIGGER(.every_n_secs = 10), " 3 5 7 9");
-    assert_fires(&t, HS_TRIGGER(.every_n_secs = 1e-12), " 2 3 4 5 6 7 8 9 10");
-    assert_fires(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(10, 1, 0, 9)), " 1 9 10");
+    assert_fires(&t, HS_EVERY_STEPS(4), " 4 8");
+    assert_fires(&t, HS_EVERY_SECS(10), " 3 5 7 9");
+    assert_fires(&t, HS_EVERY_SECS(1e-12), " 2 3 4 5 6 7 8 9 10");
+    assert_fires(&t, HS_AT_STEPS(10, 1, 0, 9), " 1 9 10");
     assert_fires(&t, HS_TRIGGER(.first = true), " 1");
     assert_fires(&t, HS_TRIGGER(.last = true), " 10");
     t.request_at = 1;
@@ -292,7 +292,7 @@ static void any_of_several_fires(void **state)
     assert_fires(&t, HS_TRIGGER(.every_n_steps = 4, .last = true), " 4 8 10");
     assert_fires(&t, HS_TRIGGER(.every_n_steps = 5, .last = true), " 5 10");
     assert_fires(&t, HS_TRIGGER(.every_n_steps = 4, .every_n_secs = 10), " 3 4 6 8 10");
-    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_AT_STEPS(3, 4), .on_request = true), " 3 4 8 9");
+    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_STEPS(3, 4), .on_request = true), " 3 4 8 9");
     hs_summary_free(t.summary);
 }
 
@@ -301,17 +301,17 @@ static void only_triggers_with_on_request_see_requests(void **state)
 {
     trainer t = begin(state);
     t.request_at = 2;
-    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4), " 4 8");
+    assert_fires(&t, HS_EVERY_STEPS(4), " 4 8");
     hs_summary_free(t.summary);
 }
 
 /* Resumed, recovered. */
 
-static void assert_resumes(trainer *t, const hs_trigger *trigger, int64_t at, const char *expected)
+static void assert_resumes(trainer *t, hs_trigger when, int64_t at, const char *expected)
 {
-    train_with(t, trigger, at);
-    train_with(t, trigger, at);
-    train_with(t, trigger, LAST);
+    train_with(t, when, at);
+    train_with(t, when, at);
+    train_with(t, when, LAST);
     assert_fired(t, expected);
     start_again(t);
 }
@@ -320,11 +320,11 @@ static void a_resumed_run_continues_the_schedule(void **state)
 {
     trainer t = begin(state);
     for (int64_t at = 1; at < LAST; at++) {
-        assert_resumes(&t, HS_TRIGGER(.every_n_steps = 4), at, " 4 8");
+        assert_resumes(&t, HS_EVERY_STEPS(4), at, " 4 8");
         assert_resumes(&t, HS_TRIGGER(.every_n_steps = 4, .first = true), at, " 1 5 9");
-        assert_resumes(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(0, 4, 5, 9)), at, " 1 4 5 9");
-        assert_resumes(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(6), .first = true), at, " 1 6");
-        assert_resumes(&t, HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_AT_STEPS(3, 5)), at, " 3 4 5 8");
+        assert_resumes(&t, HS_AT_STEPS(0, 4, 5, 9), at, " 1 4 5 9");
+        assert_resumes(&t, HS_TRIGGER(.at_steps = HS_STEPS(6), .first = true), at, " 1 6");
+        assert_resumes(&t, HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_STEPS(3, 5)), at, " 3 4 5 8");
     }
     hs_summary_free(t.summary);
 }
@@ -333,12 +333,12 @@ static void a_resumed_run_continues_the_schedule(void **state)
 static void a_newly_listed_step_that_has_passed_does_not_fire(void **state)
 {
     trainer t = begin(state);
-    train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2)), 5);
-    train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 3, 8)), LAST);
+    train_with(&t, HS_AT_STEPS(2), 5);
+    train_with(&t, HS_AT_STEPS(2, 3, 8), LAST);
     assert_fired(&t, " 2 8");
     start_again(&t);
-    train_with(&t, HS_TRIGGER(.every_n_steps = 4), 5);
-    train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 3, 8)), 9);
+    train_with(&t, HS_EVERY_STEPS(4), 5);
+    train_with(&t, HS_AT_STEPS(2, 3, 8), 9);
     train_with(&t, HS_TRIGGER(.last = true), LAST);
     assert_fired(&t, " 4 8 10");
     hs_summary_free(t.summary);
@@ -349,7 +349,7 @@ static void after_a_recovery_the_steps_fire_again_and_requests_do_not(void **sta
 {
     trainer t = begin(state);
     t.lost_at = 6;
-    assert_fires(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(3, 5, 6)), " 3 5 5 6");
+    assert_fires(&t, HS_AT_STEPS(3, 5, 6), " 3 5 5 6");
     t.lost_at = 6;
     t.request_at = 3;
     assert_fires(&t, HS_TRIGGER(.on_request = true), " 3");

@@ -5,7 +5,7 @@
 
 /* Refusals. */
 
-/* Each hook that has a trigger, with the two intervals and their names. */
+/* Each hook that has a when, with the two intervals and their names. */
 enum { HOOKS = 8 };
 static const char *const pair_names[HOOKS][2] = {
     {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
@@ -13,68 +13,67 @@ static const char *const pair_names[HOOKS][2] = {
     {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
 };
 
-static hs_hook hook_with(size_t which, int64_t steps, double secs, const hs_trigger *trigger)
+static hs_hook hook_with(size_t which, int64_t steps, double secs, hs_trigger when)
 {
     const char *const *names = HS_NAMES("global_step");
     switch (which) {
     case 0:
-        return hs_checkpoint_saver(.checkpoint_dir = "x", .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+        return hs_checkpoint_saver(.checkpoint_dir = "x", .every_n_steps = steps, .every_n_secs = secs, .when = when);
     case 1:
-        return hs_evaluation(.metrics = names, .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+        return hs_evaluation(.metrics = names, .every_n_steps = steps, .every_n_secs = secs, .when = when);
     case 2:
-        return hs_logging_tensor(.tensors = names, .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+        return hs_logging_tensor(.tensors = names, .every_n_steps = steps, .every_n_secs = secs, .when = when);
     case 3:
-        return hs_profiler(.every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+        return hs_profiler(.every_n_steps = steps, .every_n_secs = secs, .when = when);
     case 4:
         return hs_summary_saver(.summary_ops = names, .summary_dir = "x", .every_n_steps = steps, .every_n_secs = secs,
-                                .trigger = trigger);
+                                .when = when);
     case 5:
-        return hs_nan_tensor(.tensor = "global_step", .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+        return hs_nan_tensor(.tensor = "global_step", .every_n_steps = steps, .every_n_secs = secs, .when = when);
     case 6:
-        return hs_scalars(.tensors = names, .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+        return hs_scalars(.tensors = names, .every_n_steps = steps, .every_n_secs = secs, .when = when);
     default:
-        return hs_step_counter(.every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+        return hs_step_counter(.every_n_steps = steps, .every_n_secs = secs, .when = when);
     }
 }
 
 static void the_pair_and_a_trigger(void **state)
 {
-    const hs_trigger *trigger = HS_TRIGGER(.every_n_steps = 5);
+    hs_trigger when = HS_EVERY_STEPS(5);
     char says[64];
     for (size_t i = 0; i < HOOKS; i++) {
-        snprintf(says, sizeof says, "each of trigger and %s", pair_names[i][0]);
-        stage_refuses(*state, hook_with(i, 3, 0, trigger), HS_INVALID_ARGUMENT, says);
-        snprintf(says, sizeof says, "each of trigger and %s", pair_names[i][1]);
-        stage_refuses(*state, hook_with(i, 0, 3, trigger), HS_INVALID_ARGUMENT, says);
-        stage_refuses(*state, hook_with(i, HS_NEVER, 0, trigger), HS_INVALID_ARGUMENT, "each of trigger and");
+        snprintf(says, sizeof says, "each of when and %s", pair_names[i][0]);
+        stage_refuses(*state, hook_with(i, 3, 0, when), HS_INVALID_ARGUMENT, says);
+        snprintf(says, sizeof says, "each of when and %s", pair_names[i][1]);
+        stage_refuses(*state, hook_with(i, 0, 3, when), HS_INVALID_ARGUMENT, says);
+        stage_refuses(*state, hook_with(i, HS_NEVER, 0, when), HS_INVALID_ARGUMENT, "each of when and");
     }
 }
 
 static void a_trigger_that_never_fires(void **state)
 {
+    const int64_t none[] = {-1};
     for (size_t i = 0; i < HOOKS; i++)
-        stage_refuses(*state, hook_with(i, 0, 0, HS_TRIGGER(.every_n_steps = 0)), HS_INVALID_ARGUMENT,
-                      "the trigger never fires");
-    stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES("x"), .at_end = true, .trigger = HS_TRIGGER(.last = false)),
-                  HS_INVALID_ARGUMENT, "the trigger never fires");
+        stage_refuses(*state, hook_with(i, 0, 0, HS_TRIGGER(.at_steps = none)), HS_INVALID_ARGUMENT, "it never fires");
+    stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES("x"), .at_end = true, .when = HS_TRIGGER(.at_steps = none)),
+                  HS_INVALID_ARGUMENT, "it never fires");
 }
 
 static void invalid_numbers_are_refused(void **state)
 {
     const struct {
-        const hs_trigger *trigger;
+        hs_trigger when;
         const char *says;
     } wrong[] = {
-        {HS_TRIGGER(.every_n_steps = -1), "trigger: every_n_steps is -1"},
-        {HS_TRIGGER(.every_n_secs = -1), "trigger: every_n_secs is -1"},
-        {HS_TRIGGER(.every_n_secs = strtod("nan", NULL)), "trigger: every_n_secs is"},
-        {HS_TRIGGER(.every_n_secs = 2e9), "trigger: every_n_secs is 2e+09"},
-        {HS_TRIGGER(.at_steps = HS_AT_STEPS(3, -2)), "trigger: at_steps[1] is -2"},
-        {HS_TRIGGER(.at_steps = HS_AT_STEPS(INT64_MAX)), "trigger: at_steps[0] is 9223372036854775807"},
-        {&(const hs_trigger){.every_n_steps = 1}, "HS_INIT(hs_trigger"},
+        {HS_EVERY_STEPS(-1), "when: every_n_steps is -1"},
+        {HS_EVERY_SECS(-1), "when: every_n_secs is -1"},
+        {HS_TRIGGER(.every_n_secs = strtod("nan", NULL)), "when: every_n_secs is"},
+        {HS_EVERY_SECS(2e9), "when: every_n_secs is 2e+09"},
+        {HS_AT_STEPS(3, -2), "when: at_steps[1] is -2"},
+        {HS_AT_STEPS(INT64_MAX), "when: at_steps[0] is 9223372036854775807"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        stage_refuses(*state, hook_with(i % HOOKS, 0, 0, wrong[i].trigger), HS_INVALID_ARGUMENT, wrong[i].says);
+        stage_refuses(*state, hook_with(i % HOOKS, 0, 0, wrong[i].when), HS_INVALID_ARGUMENT, wrong[i].says);
 }
 
 /* Memory. */
@@ -83,9 +82,8 @@ static void a_trigger_is_copied(void **state)
 {
     stage *s = *state;
     int64_t steps[] = {3, 1, -1};
-    hs_trigger trigger = {.size = sizeof trigger, .at_steps = steps};
-    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = &trigger);
-    memset(&trigger, 0xff, sizeof trigger);
+    hs_trigger when = {.at_steps = steps};
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .when = when);
     steps[0] = steps[1] = 100;
     stage_open(s, hook);
     stage_run(s, "train", 1, 0);
@@ -100,19 +98,19 @@ static void a_trigger_is_copied(void **state)
 /* Makes a hook, and a session with it. */
 static hs_code make_one(test_env *t, void *user)
 {
-    const hs_trigger *trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 1));
+    hs_trigger when = HS_AT_STEPS(2, 1);
     const char *const *names = HS_NAMES("global_step");
     const stage *s = ((void **)user)[0];
     (void)t;
     const hs_hook hooks[] = {
-        hs_logging_tensor(.tensors = names, .trigger = trigger),
-        hs_evaluation(.metrics = names, .trigger = trigger),
-        hs_step_counter(.trigger = trigger),
-        hs_nan_tensor(.tensor = "global_step", .trigger = trigger),
-        hs_profiler(.trace_dir = s->directory, .trigger = trigger),
-        hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = s->directory, .trigger = trigger),
-        hs_scalars(.tensors = names, .summary_dir = s->directory, .trigger = trigger),
-        hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = trigger),
+        hs_logging_tensor(.tensors = names, .when = when),
+        hs_evaluation(.metrics = names, .when = when),
+        hs_step_counter(.when = when),
+        hs_nan_tensor(.tensor = "global_step", .when = when),
+        hs_profiler(.trace_dir = s->directory, .when = when),
+        hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = s->directory, .when = when),
+        hs_scalars(.tensors = names, .summary_dir = s->directory, .when = when),
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .when = when),
         {.ops = NULL},
     };
     hs_error err = {0};
@@ -140,11 +138,10 @@ static hs_code take_long(void *self, hs_run_context *run, const hs_run_args **ar
 }
 
 /* Returns the logged rates. The first run takes half a second; a quarter of a second is between two runs. */
-static const char *rates(stage *s, const hs_trigger *trigger, int runs)
+static const char *rates(stage *s, hs_trigger when, int runs)
 {
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "slow", .before_run = take_long);
-    const hs_hook hooks[] = {hs_step_counter(.summary_dir = s->directory, .trigger = trigger),
-                             {.ops = &ops, .self = &s->t}};
+    const hs_hook hooks[] = {hs_step_counter(.summary_dir = s->directory, .when = when), {.ops = &ops, .self = &s->t}};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     stage_run(s, "train", runs, 0.25);
     stage_close(s);
@@ -165,12 +162,12 @@ static void the_step_counters_intervals_are_the_pairs(void **state)
 }
 
 /* The runs that are traced, of five. */
-static const char *traced(stage *s, const hs_trigger *trigger, int request_at)
+static const char *traced(stage *s, hs_trigger when, int request_at)
 {
     static char text[64];
     char name[64];
     text[0] = '\0';
-    stage_open(s, hs_profiler(.trace_dir = s->directory, .trigger = trigger));
+    stage_open(s, hs_profiler(.trace_dir = s->directory, .when = when));
     for (int i = 1; i <= 5; i++) {
         if (i == request_at)
             hs_session_request_save(s->session);
@@ -190,7 +187,7 @@ static void the_profiler_traces_the_first_run_with_first(void **state)
 
 static void the_profilers_intervals_begin_before_the_first_run(void **state)
 {
-    assert_string_equal(traced(*state, HS_TRIGGER(.every_n_steps = 2, .at_steps = HS_AT_STEPS(5)), 0), " 2 4 5");
+    assert_string_equal(traced(*state, HS_TRIGGER(.every_n_steps = 2, .at_steps = HS_STEPS(5)), 0), " 2 4 5");
 }
 
 static void the_profiler_on_request(void **state)
@@ -200,8 +197,8 @@ static void the_profiler_on_request(void **state)
 
 static void the_profiler_has_no_last(void **state)
 {
-    stage_refuses(*state, hs_profiler(.trigger = HS_TRIGGER(.last = true, .every_n_steps = 1)), HS_INVALID_ARGUMENT,
-                  "trigger: last is set");
+    stage_refuses(*state, hs_profiler(.when = HS_TRIGGER(.last = true, .every_n_steps = 1)), HS_INVALID_ARGUMENT,
+                  "when: last is set");
 }
 
 /* The last step was already logged. */
@@ -210,7 +207,7 @@ static void last_and_at_end_log_once(void **state)
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 2, 3, 4}, 4);
     stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("loss"), .at_end = true,
-                                    .trigger = HS_TRIGGER(.every_n_steps = 2, .last = true)));
+                                    .when = HS_TRIGGER(.every_n_steps = 2, .last = true)));
     stage_run(s, "train", 2, 0);
     stage_close(s);
     assert_int_equal(count_of(s->t.log, "loss = "), 2);
@@ -222,8 +219,8 @@ static void last_after_the_end_of_the_input(void **state)
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 2, 3, 4}, 4);
     hs_script_fail_at(s->script, 2, HS_OUT_OF_RANGE, "no more");
-    stage_open(
-        s, hs_logging_tensor(.tensors = HS_NAMES("loss"), .trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(2), .last = true)));
+    stage_open(s,
+               hs_logging_tensor(.tensors = HS_NAMES("loss"), .when = HS_TRIGGER(.at_steps = HS_STEPS(2), .last = true)));
     stage_run(s, "train", 1, 0);
     assert_int_equal(stage_run_once(s, "train"), HS_OUT_OF_RANGE);
     stage_close(s);
@@ -236,7 +233,7 @@ static void on_request_alone_never_reads_the_step(void **state)
 {
     stage *s = *state;
     counted c;
-    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(1)));
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .when = HS_AT_STEPS(1));
     assert_ok(stage_try(s, count_calls(&c, hs_script_backend(s->script)), &hook, 1), &s->err);
     stage_run(s, "train", 1, 0);
     c.step_reads = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* own_hook DIRECTORY: a program's own hook, made with the public headers, does what built-in hooks do: it acts on a
- * trigger, resumes its schedule, writes events, and reports invalid options when the session is opened. C11 and C++20. */
+ * when, resumes its schedule, writes events, and reports invalid options when the session is opened. C11 and C++20. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>
@@ -104,10 +104,10 @@ static const hs_hook_ops counter_ops =
     HS_INIT(hs_hook_ops, .name = "counter", .begin = counter_begin, .after_create_session = counter_create,
             .after_run = counter_after, .save_state = counter_save, .load_state = counter_load, .destroy = counter_destroy);
 
-static hs_hook counter_hook(const char *tensor, const hs_trigger *trigger, const char *directory, record *acted)
+static hs_hook counter_hook(const char *tensor, hs_trigger when, const char *directory, record *acted)
 {
     hs_error error;
-    hs_timer *timer = hs_timer_new(trigger, NULL, &error);
+    hs_timer *timer = hs_timer_new(when, NULL, &error);
     if (!timer)
         return hs_hook_broken(counter_ops.name, &error);
     counter *h = (counter *)calloc(1, sizeof *h);
@@ -210,20 +210,17 @@ static void train_to(const char *directory, int64_t last_step, record *counted, 
     model m;
     hs_error err;
     build(&m);
-    watcher w = {.timer = hs_timer_new(HS_TRIGGER(.every_n_steps = 5), NULL, &err),
-                 .acted = watched,
-                 .started = false,
-                 .acts = false};
+    watcher w = {.timer = hs_timer_new(HS_EVERY_STEPS(5), NULL, &err), .acted = watched, .started = false, .acts = false};
     CHECK(w.timer);
     hs_hook watching = HS_HOOK(.ops = &watcher_ops, .self = &w);
     hs_session *s = hs_training_session_open(
         hs_graph_backend(m.graph),
         HS_TRAINING_OPTIONS(.checkpoint_dir = directory,
-                            .hooks = HS_HOOKS(hs_stop_at_step(.last_step = last_step),
-                                              counter_hook("loss",
-                                                           HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_AT_STEPS(3, 10)),
-                                                           directory, counted),
-                                              watching)),
+                            .hooks =
+                                HS_HOOKS(hs_stop_at_step(.last_step = last_step),
+                                         counter_hook("loss", HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_STEPS(3, 10)),
+                                                      directory, counted),
+                                         watching)),
         &err);
     while (!hs_session_should_stop(s))
         if (hs_session_run(s, "train", &err) != HS_OK)
@@ -285,14 +282,13 @@ static void invalid_options_are_reported_when_the_session_is_opened(void)
     record acted;
     model m;
     build(&m);
-    opening_fails(m.graph, counter_hook("loss", HS_TRIGGER(.every_n_steps = -1), NULL, &acted), HS_INVALID_ARGUMENT,
+    opening_fails(m.graph, counter_hook("loss", HS_EVERY_STEPS(-1), NULL, &acted), HS_INVALID_ARGUMENT,
                   "every_n_steps is -1");
-    opening_fails(m.graph, counter_hook("lost", HS_TRIGGER(.every_n_steps = 1), NULL, &acted), HS_NOT_FOUND, "'lost'");
-    opening_fails(m.graph, counter_hook("train", HS_TRIGGER(.every_n_steps = 1), NULL, &acted), HS_INVALID_ARGUMENT,
-                  "'train' is an op");
+    opening_fails(m.graph, counter_hook("lost", HS_EVERY_STEPS(1), NULL, &acted), HS_NOT_FOUND, "'lost'");
+    opening_fails(m.graph, counter_hook("train", HS_EVERY_STEPS(1), NULL, &acted), HS_INVALID_ARGUMENT, "'train' is an op");
     hs_graph_free(m.graph);
     hs_graph *stepless = hs_graph_new(NULL);
-    opening_fails(stepless, counter_hook("loss", HS_TRIGGER(.every_n_steps = 1), NULL, &acted), HS_FAILED_PRECONDITION,
+    opening_fails(stepless, counter_hook("loss", HS_EVERY_STEPS(1), NULL, &acted), HS_FAILED_PRECONDITION,
                   "no global step");
     hs_graph_free(stepless);
 }

@@ -113,7 +113,7 @@ static void invalid_options_are_refused(void **state)
 {
     hs_error err = {0};
     hs_graph *graph = hs_graph_new(NULL);
-    const hs_trigger last = HS_INIT(hs_trigger, .every_n_steps = 2, .last = true);
+    const hs_trigger last = HS_TRIGGER(.every_n_steps = 2, .last = true);
     (void)state;
     hs_graph_global_step(graph, NULL, NULL);
     assert_null(hs_session_open(
@@ -121,8 +121,8 @@ static void invalid_options_are_refused(void **state)
         HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hs_replica_check(.on_divergence = (hs_on_divergence)7))), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "on_divergence is 7");
     assert_null(hs_session_open(hs_graph_backend(graph),
-                                HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hs_replica_check(.trigger = &last))), &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "trigger: last is set");
+                                HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hs_replica_check(.when = last))), &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "when: last is set");
     hs_graph_free(graph);
 }
 

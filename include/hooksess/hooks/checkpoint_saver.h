@@ -13,9 +13,9 @@
  *
  * It saves at the boundary. No step is saved twice, and a restored checkpoint is not saved again.
  *
- *   save              with a trigger                          if a background save is in progress
+ *   save              with `when`                             if a background save is in progress
  *   at creation       only with `first`, or a listed step     in the foreground
- *   by schedule       as the trigger says                     `busy` decides
+ *   by schedule       as `when` says                          `busy` decides
  *   on request        always                                  waits for it, except with HS_BUSY_REPLACE
  *   at a stop         always (HS_BOUNDARY_STOP)               waits for it
  *   at the end        always, if that step was not due at a   waits for it
@@ -73,7 +73,7 @@ typedef struct hs_checkpoint_saver_options {
     const char *checkpoint_basename;    /* of CHECKPOINT_DIR/BASENAME-STEP. NULL: "model.ckpt" */
     int64_t every_n_steps;              /* steps between saves. Set one of the three */
     double every_n_secs;                /* or: seconds between saves */
-    const hs_trigger *trigger;          /* or: a trigger */
+    hs_trigger when;                    /* or: conditions */
     hs_saver *saver;                    /* NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
     hs_scaffold *scaffold;              /* borrowed; invalid with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */

@@ -40,9 +40,9 @@ typedef struct hs_evaluation_options {
     void *user;
     /* Steps between evaluations. Set one of the three, or at_end */
     int64_t every_n_steps;
-    double every_n_secs;       /* or: seconds between evaluations */
-    const hs_trigger *trigger; /* or: a trigger. Its `last` works as at_end */
-    bool at_end;               /* also evaluates at the end, if that step is not evaluated yet */
+    double every_n_secs; /* or: seconds between evaluations */
+    hs_trigger when;     /* or: conditions. `last` works as at_end */
+    bool at_end;         /* also evaluates at the end, if that step is not evaluated yet */
     unsigned char reserved[7];
     /* With eval_op: number of its runs. 0, HS_NEVER: until HS_OUT_OF_RANGE, which does not end the training. Without any
      * batch, the log gets a warning and nothing is reported */

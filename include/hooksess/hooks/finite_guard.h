@@ -65,10 +65,10 @@ typedef struct hs_finite_guard_options {
     int64_t spike_window;   /* with losses: number of last values in the mean, 2 to 2^20. 0: 128 */
     hs_guard_policy policy; /* 0: HS_GUARD_FAIL */
     int32_t reserved_policy;
-    /* Training runs between checks; the first run is checked. If this and `trigger` are 0, as HS_GUARD_SKIP_STEP
+    /* Training runs between checks; the first run is checked. If this and `when` are 0, as HS_GUARD_SKIP_STEP
      * requires: 1 */
     int64_t every_n_steps;
-    const hs_trigger *trigger; /* or: a trigger. Its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
+    hs_trigger when; /* or: conditions. Steps are training runs. `last` is HS_INVALID_ARGUMENT */
 
     /* Directory for dumps of the first 3 bad runs of a session, as safetensors; its last level is created. Later dumps of
      * the same step are STEP.1, STEP.2 ... A failed dump logs a warning. NULL: no dumps

@@ -10,7 +10,7 @@
  *
  *     hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES("loss", "accuracy"), .every_n_steps = 100);
  *
- * It counts its own runs, not the global step, and logs the first one: with 100, runs 1, 101, 201. With a trigger of 100
+ * It counts its own runs, not the global step, and logs the first one: with 100, runs 1, 101, 201. With HS_EVERY_STEPS(100)
  * steps: runs 100, 200, or with `first` 1, 101. Only these runs fetch the tensors. A line has at most 16 elements of a
  * tensor; of strings and complex numbers the type and shape.
  *
@@ -29,8 +29,8 @@ typedef struct hs_logging_tensor_options {
     /* Runs between lines. Set one of the three, or at_end */
     int64_t every_n_steps;
     double every_n_secs; /* or: seconds between lines */
-    /* or: a trigger. Its `last`: a line at the end, from an extra run, unless the last run had one */
-    const hs_trigger *trigger;
+    /* or: conditions. `last`: a line at the end, from an extra run, unless the last run had one */
+    hs_trigger when;
     bool at_end; /* always a line at the end, from an extra run */
     /* Each rank of a group writes lines, "step 3, rank 2: loss = 200.333333". False: only rank 0 calls the hook */
     bool every_rank;

@@ -46,8 +46,8 @@ typedef struct hs_metrics_file_options {
     const char *const *metrics; /* metrics of the session. Set at least one of tensors and metrics */
     int64_t every_n_steps;      /* steps between rows. Without a schedule: 100 */
     double every_n_secs;        /* or: seconds between rows */
-    /* or: a trigger. Its `last`: a row at the end, from an extra run */
-    const hs_trigger *trigger;
+    /* or: conditions. `last`: a row at the end, from an extra run */
+    hs_trigger when;
     bool no_wall_time; /* no column wall_time */
     /* Each rank of a group writes, rank 2 to PATH.rank-00002. After a restore, files of ranks above 0 keep the rows up to
      * the restored step. False: only rank 0 calls the hook */

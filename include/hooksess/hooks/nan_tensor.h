@@ -31,8 +31,8 @@ typedef struct hs_nan_tensor_options {
     /* Runs between checks; the first run is checked. Without a schedule: 1 */
     int64_t every_n_steps;
     double every_n_secs; /* or: seconds between checks */
-    /* or: a trigger. Its steps are runs. Its `last` is HS_INVALID_ARGUMENT */
-    const hs_trigger *trigger;
+    /* or: conditions. Steps are runs. `last` is HS_INVALID_ARGUMENT */
+    hs_trigger when;
     hs_on_nan on_nan; /* 0: HS_NAN_FAIL */
     int32_t reserved_on_nan;
 } hs_nan_tensor_options;

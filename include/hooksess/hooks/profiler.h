@@ -11,7 +11,7 @@
  *
  *     hs_hook hook = hs_profiler(.trace_dir = "run", .every_n_steps = 1000);
  *
- * The first run starts the interval and is traced only if a trigger requests it. A schedule in seconds starts again after
+ * The first run starts the interval and is traced only if `when` says so. A schedule in seconds starts again after
  * a resume.
  *
  * The trace has hooks, without boundaries after the profiler's, and devices of the backend; not the work of other
@@ -24,11 +24,11 @@ HS_BEGIN_DECLS
 
 typedef struct hs_profiler_options {
     size_t size;
-    const char *trace_dir;     /* NULL: the current directory */
-    int64_t every_n_steps;     /* steps between traces. Set one of the three */
-    double every_n_secs;       /* or: seconds between traces */
-    const hs_trigger *trigger; /* or: a trigger. Its `last` is HS_INVALID_ARGUMENT */
-    bool show_memory;          /* adds the memory that each op returned or requested, if the backend reports it */
+    const char *trace_dir; /* NULL: the current directory */
+    int64_t every_n_steps; /* steps between traces. Set one of the three */
+    double every_n_secs;   /* or: seconds between traces */
+    hs_trigger when;       /* or: conditions. `last` is HS_INVALID_ARGUMENT */
+    bool show_memory;      /* adds the memory that each op returned or requested, if the backend reports it */
     /* Each rank of a group writes, rank 2 to TRACE_DIR.rank-00002. False: only rank 0 calls the hook */
     bool every_rank;
     unsigned char reserved[6];

@@ -28,11 +28,11 @@ typedef struct hs_progress_options {
     size_t size;
     /* Tensors or values whose first element is shown. Fetched only in runs after which a line is shown. NULL: none */
     const char *const *tensors;
-    int64_t last_step;         /* end of the training, for percentage and time left. 0: unknown */
-    int64_t every_n_steps;     /* not on a terminal: steps between lines. Without a schedule: 10 seconds */
-    double every_n_secs;       /* not on a terminal: or seconds between lines */
-    const hs_trigger *trigger; /* not on a terminal: or a trigger */
-    int64_t descriptor;        /* an open file descriptor, which the hook does not close. 0: 2, stderr */
+    int64_t last_step;     /* end of the training, for percentage and time left. 0: unknown */
+    int64_t every_n_steps; /* not on a terminal: steps between lines. Without a schedule: 10 seconds */
+    double every_n_secs;   /* not on a terminal: or seconds between lines */
+    hs_trigger when;       /* not on a terminal: or conditions */
+    int64_t descriptor;    /* an open file descriptor, which the hook does not close. 0: 2, stderr */
 } hs_progress_options;
 
 /* The graph needs a global step. */

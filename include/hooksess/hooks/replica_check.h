@@ -29,7 +29,7 @@ typedef struct hs_replica_check_options {
     size_t size;
     int64_t every_n_steps;          /* steps between checks. Without a schedule: 1000 */
     double every_n_secs;            /* or: seconds between checks */
-    const hs_trigger *trigger;      /* or: a trigger. Its `last` is HS_INVALID_ARGUMENT */
+    hs_trigger when;                /* or: conditions. `last` is HS_INVALID_ARGUMENT */
     hs_on_divergence on_divergence; /* 0: HS_DIVERGENCE_FAIL */
     int32_t reserved_on_divergence;
 } hs_replica_check_options;

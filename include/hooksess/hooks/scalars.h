@@ -25,8 +25,8 @@ typedef struct hs_scalars_options {
     const char *const *metrics;
     int64_t every_n_steps; /* steps between rows. Without a schedule: 100 */
     double every_n_secs;   /* or: seconds between rows */
-    /* or: a trigger. Its `last`: a row at the end, from an extra run */
-    const hs_trigger *trigger;
+    /* or: conditions. `last`: a row at the end, from an extra run */
+    hs_trigger when;
     const char *summary_dir;           /* directory of the event file. NULL: the session's (hs_raw_session_summary_dir) */
     hs_summary_writer *summary_writer; /* or: a writer */
     hs_scalar_sink sink;               /* or: a sink. The hook destroys it, also if it is invalid */

@@ -17,7 +17,7 @@
  * logs "step 1200: 2 steps/s, 1048576 tokens/s, MFU 9.86 %", and charts "tokens/sec" and "mfu" (0.0986). A training
  * session already has a step counter: replace it with .log_step_count_steps = HS_NEVER.
  *
- * The first interval begins after the first run, or with a trigger's `first` before it. With `last`, the end of the
+ * The first interval begins after the first run, or with `first` before it. With `last`, the end of the
  * session gives a rate. A resumed run measures only its own steps. If runs do not advance the global step, the log gets a
  * warning, once per stall.
  *
@@ -31,7 +31,7 @@ typedef struct hs_step_counter_options {
     size_t size;
     int64_t every_n_steps;             /* steps between rates. Without a schedule: 100 */
     double every_n_secs;               /* or: seconds between rates */
-    const hs_trigger *trigger;         /* or: a trigger */
+    hs_trigger when;                   /* or: conditions */
     const char *summary_dir;           /* directory of the event file. NULL: none */
     hs_summary_writer *summary_writer; /* or: a writer */
     double units_per_step;             /* examples, tokens ... per step, on all devices. 0: not measured */

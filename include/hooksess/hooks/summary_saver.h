@@ -16,7 +16,7 @@
  * A summary op gives a string, a serialized Summary: see graph_summary.h and summary.h. An empty string writes nothing;
  * another type is HS_INVALID_ARGUMENT.
  *
- * The first run writes a session log START at its step (summary.h). With a trigger, the first run is fetched only if
+ * The first run writes a session log START at its step (summary.h). With `when`, the first run is fetched only if
  * `first` is set. Its `last` fetches at the end by an extra run, unless that step was fetched or no run was made. The end
  * flushes the file.
  *
@@ -33,7 +33,7 @@ typedef struct hs_summary_saver_options {
     hs_scaffold *scaffold;             /* the scaffold's summary op; without one only START is written */
     int64_t every_n_steps;             /* steps between summaries. Set one of the three */
     double every_n_secs;               /* or: seconds between summaries */
-    const hs_trigger *trigger;         /* or: a trigger */
+    hs_trigger when;                   /* or: conditions */
     const char *summary_dir;           /* directory of the event file. Set either this or summary_writer */
     hs_summary_writer *summary_writer; /* or: a writer */
 } hs_summary_saver_options;

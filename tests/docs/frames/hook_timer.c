@@ -33,8 +33,8 @@ static void run(int64_t step)
     hs_graph *g = new_graph(&m, &data);
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
-        HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .hooks = HS_HOOKS(log_weights(HS_TRIGGER(.every_n_steps = 100)),
-                                                                       hs_stop_at_step(.last_step = step))),
+        HS_TRAINING_OPTIONS(.checkpoint_dir = "run",
+                            .hooks = HS_HOOKS(log_weights(HS_EVERY_STEPS(100)), hs_stop_at_step(.last_step = step))),
         NULL);
     train(s, &m, &data);
     finish(s, g, step);
