@@ -5,13 +5,15 @@
 #include <hooksess/coordinator.h>
 #include <hooksess/outcome.h>
 #include <hooksess/raw_session.h>
+#include <hooksess/trigger.h>
 
 /* Hooks: callbacks around each run of a session. Use this header to write a hook (docs/guide/writing-a-hook.md); ready-made
- * hooks are in hooksess/hooks/. timer.h lets a hook act every N steps or seconds.
+ * hooks are in hooksess/hooks/.
  *
- *     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "stop", .after_run = after_run);
+ *     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "print", .fetches = HS_NAMES("loss"), .after_run =
+ * print);
  *     ...
- *     hs_hook hook = HS_HOOK(.ops = &ops, .self = &model);
+ *     hs_hook hook = HS_HOOK(.ops = &ops, .when = HS_EVERY_STEPS(100));
  *     hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), &err);
  *
  * TensorFlow: SessionRunHook, SessionRunContext.
@@ -33,8 +35,8 @@ typedef struct hs_run_context hs_run_context;
  *                          must add nothing twice. The nodes' memory: hs_graph_memory. HS_STOP is a failure
  *   after_create_session   the variables have their values. Called again after each recovery. HS_STOP, or a stop of the
  *                          coordinator: training is already complete (HS_REASON_ALREADY_DONE)
- *   before_run             before a run. Set *args, initially NULL, to request fetches and feeds. They are read until the
- *                          run is over: make them static or part of `self`. A failure prevents the run
+ *   before_run             before a run. Set *args, initially those of `fetches` or NULL, to request fetches and feeds. They
+ *                          are read until the run is over: make them static or part of `self`. A failure prevents the run
  *   after_run              after a successful run. `values` has the hook's own fetches, in the shape of its args. A
  *                          failure skips the later hooks
  *   boundary               at the times of hs_boundary, after event files were flushed. Save here
@@ -45,6 +47,10 @@ typedef struct hs_run_context hs_run_context;
  *   save_state, load_state the hook's part of a checkpoint, "hooksess/hook/NAME". Both or neither. load_state is called
  *                          before after_create_session, if the restored checkpoint has this part
  *   destroy                frees `self`. Once per `self`, even if it is listed twice or opening failed
+ *
+ * before_run and after_run are called in the runs that hs_hook.when says. Hooks with before_run or fetches are decided before
+ * a run, for the last global step plus one; others after it, by the step read then. Seconds are read at the beginning of a
+ * run; in a group, those of rank 0 count, in the next run. What was called before a run is called after it.
  *
  * state_version, state_identity (copied when the session is created) and state_bytes are as in hs_state_provider. To save
  * several pieces, call hs_raw_session_add_state in after_create_session.
@@ -73,6 +79,9 @@ typedef struct hs_run_context hs_run_context;
 typedef struct hs_hook_ops {
     size_t size;
     const char *name; /* (required) without ':' if the hook has save_state */
+    /* Tensors and ops that it fetches in each run for which it is called, for hs_run_values_number(values, 0) and so on.
+     * They must exist after `begin`. Borrowed. NULL: none */
+    const char *const *fetches;
     hs_code (*begin)(void *self, hs_backend backend, hs_error *err);
     hs_code (*after_create_session)(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err);
     hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
@@ -117,6 +126,9 @@ typedef struct hs_hook {
     void *self;
     uint32_t flags;        /* 0: HS_HOOK_TRAIN */
     uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT: consecutive failures before it is disabled. 0: no limit */
+    /* The runs for which before_run and after_run are called. {0}: each. With `last`, after_run is called once more before
+     * `end`, with fetches of a run of their own */
+    hs_trigger when;
 } hs_hook;
 
 /* Constructors of ready-made hooks never fail: `begin` reports invalid options or exhausted memory. Options are copied. */

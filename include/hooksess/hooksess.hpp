@@ -432,6 +432,7 @@ class run_context
 
 struct hook_options {
     std::vector<std::string> fetches = {}; /* tensors whose values after_run gets */
+    hs_trigger when = {};                  /* when it is called; by default in each run */
     std::function<void(run_context &)> before_run = {};
     std::function<void(run_context &, const hs_run_values *)> after_run = {};
     std::function<void()> end = {}; /* the session ends normally */
@@ -444,27 +445,23 @@ inline hs_hook hook(std::string name, hook_options options)
         std::string name;
         hook_options options;
         std::vector<const char *> names;
-        hs_run_args args{};
         hs_hook_ops ops{};
     };
     auto made = std::make_unique<lambdas>();
     made->name = std::move(name);
     made->options = std::move(options);
     made->names = detail::pointers_of(made->options.fetches);
-    made->args.size = sizeof made->args;
-    made->args.names = made->names.data();
     made->ops.size = sizeof made->ops;
     made->ops.name = made->name.c_str();
-    made->ops.before_run = [](void *self, hs_run_context *run, const hs_run_args **args, hs_error *err) -> hs_code {
-        lambdas *l = static_cast<lambdas *>(self);
-        if (!l->options.fetches.empty())
-            *args = &l->args;
-        return detail::guarded(err, [&] {
-            run_context context(run);
-            if (l->options.before_run)
-                l->options.before_run(context);
-        });
-    };
+    if (!made->options.fetches.empty())
+        made->ops.fetches = made->names.data();
+    if (made->options.before_run)
+        made->ops.before_run = [](void *self, hs_run_context *run, const hs_run_args **, hs_error *err) -> hs_code {
+            return detail::guarded(err, [&] {
+                run_context context(run);
+                static_cast<lambdas *>(self)->options.before_run(context);
+            });
+        };
     made->ops.after_run = [](void *self, hs_run_context *run, const hs_run_values *values, hs_error *err) -> hs_code {
         lambdas *l = static_cast<lambdas *>(self);
         return detail::guarded(err, [&] {
@@ -483,6 +480,7 @@ inline hs_hook hook(std::string name, hook_options options)
     made->ops.destroy = [](void *self) { delete static_cast<lambdas *>(self); };
     hs_hook hook{};
     hook.ops = &made->ops;
+    hook.when = made->options.when;
     hook.self = made.release();
     return hook;
 }

@@ -135,7 +135,7 @@ static uint64_t code_bits(hs_code code)
                                      : HS__WORD_FAILED;
 }
 
-static void fill_words(struct hs_session *session, uint64_t word, hs_code code, uint64_t words[4])
+static void fill_words(struct hs_session *session, uint64_t word, hs_code code, uint64_t words[HS__AGREEMENT_WORDS])
 {
     int64_t step = 0;
     /* otherwise the ranks may be at different steps */
@@ -153,6 +153,8 @@ static void fill_words(struct hs_session *session, uint64_t word, hs_code code, 
     }
     words[2] = (uint64_t)step;
     words[3] = in_run ? ~(uint64_t)step : 0;
+    words[4] = hs__is_chief(session) ? (uint64_t)session->schedule.now_ns : 0;
+    words[5] = hs__is_chief(session) ? atomic_load_explicit(&session->save_requests, memory_order_relaxed) : 0;
 }
 
 /* Returns the step of the newest checkpoint. -1: none. Any thread. */
@@ -227,13 +229,15 @@ HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *
     return hs__error_copy(err, &agreement->failure);
 }
 
-static void adopt_words(struct hs_session *session, const uint64_t words[4])
+static void adopt_words(struct hs_session *session, const uint64_t words[HS__AGREEMENT_WORDS])
 {
     hs__agreement *agreement = &session->agreement;
     unsigned stops = (unsigned)(words[0] & HS__WORD_STOPS);
     agreement->word = words[0];
     agreement->all_closing = !(words[1] & HS__WORD1_NOT_CLOSING);
     agreement->all_ended = !(words[1] & HS__WORD1_NOT_ENDED);
+    session->schedule.group_ns = (int64_t)words[4];
+    session->schedule.group_requests = (int64_t)words[5];
     if (words[0] & HS__WORD_CLOSING)
         stops |= HS__STOP_CLOSED;
     if (words[0] & HS__WORD_RUN_STOPPED) /* by a hook, an op or a step of one rank */
@@ -249,7 +253,8 @@ static void adopt_words(struct hs_session *session, const uint64_t words[4])
     }
 }
 
-HS__COLD static hs_code resolve_failure(const uint64_t words[4], hs_code code, const hs__rank_report *report, hs_error *err)
+HS__COLD static hs_code resolve_failure(const uint64_t words[HS__AGREEMENT_WORDS], hs_code code,
+                                        const hs__rank_report *report, hs_error *err)
 {
     if (words[0] & (HS__WORD_FAILED | HS__WORD_LOST))
         return hs__error_copy(err, &report->error);
@@ -284,7 +289,7 @@ hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_er
 {
     hs__agreement *agreement = &session->agreement;
     const uint64_t news = HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_CLOSING;
-    uint64_t words[4];
+    uint64_t words[HS__AGREEMENT_WORDS];
     hs__rank_report report;
     hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
     if (agreement->broken)
@@ -293,7 +298,7 @@ hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_er
         return agreement->failure.code;
     hs__clear(&error);
     fill_words(session, word, code, words);
-    hs_code group_code = hs__group_allreduce_or(&agreement->group, words, 4, &error);
+    hs_code group_code = hs__group_allreduce_or(&agreement->group, words, HS__AGREEMENT_WORDS, &error);
     bool has_news = words[0] & news || words[0] & HS__WORD_STOPS & ~(uint64_t)agreement->stops;
     if (!group_code && has_news) {
         fill_report(session, code, err, &report);
@@ -433,12 +438,12 @@ void hs__agreement_refuse(const hs_group *group, hs_error *error)
 {
     hs__agreement agreement = {.group = *group};
     hs__rank_report report = {.rank = -1, .saved_step = -1, .error = *error};
-    uint64_t words[4] = {HS__WORD_FAILED, HS__WORD1_NOT_CLOSING, 0, ~(uint64_t)0};
+    uint64_t words[HS__AGREEMENT_WORDS] = {HS__WORD_FAILED, HS__WORD1_NOT_CLOSING, 0, ~(uint64_t)0};
     if (hs__group_check(group, NULL))
         return;
     agreement.rank = hs__group_rank(group);
     agreement.rank_count = hs__group_rank_count(group);
-    if (!hs__group_allreduce_or(group, words, 4, NULL) && !exchange_reports(&agreement, &report, NULL))
+    if (!hs__group_allreduce_or(group, words, HS__AGREEMENT_WORDS, NULL) && !exchange_reports(&agreement, &report, NULL))
         *error = report.error;
     hs__group_report_exit(group, error);
 }

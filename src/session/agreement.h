@@ -12,12 +12,13 @@
 /* The decisions that the sessions of a group (group.h) make together: whether a run has failed, why the sessions stop,
  * which hooks act in a boundary.
  *
- * An agreement is one bitwise-OR allreduce of four words:
+ * An agreement is one bitwise-OR allreduce of six words:
  *
  *   word 0         what holds on at least one rank: bits 0 to 15 are the causes of its stop (enum hs__stop), then
  *                  HS__WORD_*, from bit 32 on the hooks that requested a boundary
  *   word 1         what does not hold on at least one rank (HS__WORD1_*). A clear bit means that it holds on all ranks
  *   words 2 and 3  the global step and its complement. (word 2 & word 3) != 0: the steps differ
+ *   words 4 and 5  the clock and the save requests of rank 0, for the schedule of hooks; 0 on the others
  *
  * If the combined words contain news (a failure, a new cause of a stop, a rank that closes), each rank sends a report to
  * the chief, which merges them and broadcasts the result. All ranks see the same words, so that all make the same calls.
@@ -55,7 +56,7 @@
 #define HS__WORD1_NOT_ENDED   ((uint64_t)1 << 1)
 #define HS__WORD1_HAS_INPUT   ((uint64_t)1 << 2)
 
-enum { HS__TRIGGER_BITS = 32, HS__NO_TRIGGER = 255 };
+enum { HS__AGREEMENT_WORDS = 6, HS__TRIGGER_BITS = 32, HS__NO_TRIGGER = 255 };
 
 /* What a rank reports to the chief if an agreement contains news, and what the chief broadcasts. */
 typedef struct hs__rank_report {

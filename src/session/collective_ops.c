@@ -22,8 +22,8 @@ static size_t list_common_nodes(const struct hs_session *session, hs_node *nodes
 {
     size_t n = 0;
     add_nodes(session, session->values.request, nodes, &n);
-    for (size_t i = 0; i < session->n_hooks; i++) {
-        const hs__hook *hook = &session->hooks[i];
+    for (size_t i = 0; i < session->schedule.n_due; i++) {
+        const hs__hook *hook = session->schedule.due[i];
         if (is_called_on_all_ranks(hook) && hook->before_kinds & 1 << session->context.kind)
             add_nodes(session, hook->values.request, nodes, &n);
     }

@@ -100,6 +100,7 @@ void hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, 
 static void retry_create(struct hs_session *session, hs__hook *hook)
 {
     hs_error error = {0};
+    session->callee = hook;
     hs_code code = hook->cold->ops.after_create_session(hook->self, &session->raw, session->coordinator, &error);
     hook->cold->create_pending = code != HS_OK;
     if (code) {
@@ -119,6 +120,7 @@ void hs__unmute_due(struct hs_session *session)
             continue;
         hs__set_kinds(hook, hook->cold->wanted_kinds);
         session->failures.n_muted--;
+        session->schedule.is_stale = true;
         if (hook->cold->create_pending)
             retry_create(session, hook);
     }

@@ -117,13 +117,18 @@ HS__COLD static hs_code observe_after_run(struct hs_session *session, hs__hook *
 static hs_code call_before_run(struct hs_session *session, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
-    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
+    const hs__schedule *schedule = &session->schedule;
+    for (size_t i = 0; i < schedule->n_due; i++) {
+        hs__hook *hook = schedule->due[i];
         if (!(hook->before_kinds & kind))
             continue;
-        const hs_run_args *args = NULL;
+        const hs_run_args *args = hook->fetches;
+        hs_code code = HS_OK;
         hook->values.request = NULL;
-        hs_code code = session->observed ? observe_before_run(session, hook, &args, err)
-                                         : hook->before_run(hook->self, &session->context, &args, err);
+        session->callee = hook;
+        if (hook->before_run)
+            code = session->observed ? observe_before_run(session, hook, &args, err)
+                                     : hook->before_run(hook->self, &session->context, &args, err);
         if (!code && args)
             code = add_hook_request(session, hook, args, err);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "before_run", code, err)))
@@ -136,8 +141,8 @@ static hs_code call_before_run(struct hs_session *session, hs_error *err)
 static hs_code check_collectives(struct hs_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < session->n_hooks; i++) {
-        const hs__hook *hook = &session->hooks[i];
+    for (size_t i = 0; !code && i < session->schedule.n_due; i++) {
+        const hs__hook *hook = session->schedule.due[i];
         if (hook->before_kinds & kind_bit(session))
             code = hs__check_collective_ops(session, hook, hook->values.request, false, err);
     }
@@ -147,14 +152,24 @@ static hs_code check_collectives(struct hs_session *session, hs_error *err)
 static hs_code call_after_run(struct hs_session *session, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
-    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!(hook->after_kinds & kind))
+    const hs__schedule *schedule = &session->schedule;
+    for (size_t i = 0; i < schedule->n_due; i++) {
+        hs__hook *hook = schedule->due[i];
+        if (!(hook->after_kinds & kind)) {
+            if (schedule->is_acting && hook->before_kinds & kind)
+                hs__schedule_acted(session, hook);
             continue;
+        }
+        session->callee = hook;
         hs_code code = session->observed ? observe_after_run(session, hook, err)
                                          : hook->after_run(hook->self, &session->context, &hook->values, err);
+        if (schedule->is_acting && !code)
+            hs__schedule_acted(session, hook);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
             return code;
     }
+    if (schedule->is_acting)
+        hs__schedule_end_run(session);
     return HS_OK;
 }
 
@@ -186,6 +201,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         if (!hook->cold->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !(hook->kinds & kind_bit(session))))
             continue;
         hs__set_current_hook(session, hook);
+        session->callee = hook;
         hs__clear(&error);
         int64_t began = hs_env_monotonic_ns(&session->env);
         hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
@@ -203,6 +219,27 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
     hs__set_current_hook(session, NULL);
     session->context.boundary = 0;
     return first;
+}
+
+hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
+{
+    if (!hook->kinds || !hs__schedule_is_due_last(session, hook))
+        return HS_OK;
+    const hs_run_args *args = hook->fetches;
+    const hs_run_values *values = &hook->values;
+    hook->values.request = NULL;
+    session->callee = hook;
+    begin_context(session, NULL, 0);
+    hs_code code = hook->before_run ? hook->before_run(hook->self, &session->context, &args, err) : HS_OK;
+    if (!code && args)
+        code = hs_raw_session_run(&session->raw, args, &values, err);
+    begin_context(session, NULL, 0);
+    session->context.after = true;
+    if (!code && hook->after_run)
+        code = hook->after_run(hook->self, &session->context, values, err);
+    if (!code)
+        hs__schedule_acted(session, hook);
+    return code;
 }
 
 static hs_code run_backend(struct hs_session *session, hs_error *err)
@@ -243,7 +280,8 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     hs__unmute(session);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
-    code = call_before_run(session, err);
+    if (!(code = hs__schedule_before(session, err)))
+        code = call_before_run(session, err);
     if (!code && hs__is_replica(session))
         code = check_collectives(session, err);
     if (session->observed)
@@ -262,7 +300,8 @@ static inline hs_code run_and_call_after(struct hs_session *session, hs_error *e
     if (!code) {
         session->raw.values_computed |= kind_bit(session) & (1 << HS_RUN_TRAIN | 1 << HS_RUN_EVAL);
         session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
-        code = call_after_run(session, err);
+        if (!(code = hs__schedule_after(session, err)))
+            code = call_after_run(session, err);
         if (session->observed)
             hs__set_current_hook(session, NULL);
         /* Hooks and the program have had one training run to add late state. */

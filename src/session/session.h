@@ -9,6 +9,7 @@
 #include "checkpoint/restore.h"
 #include "session/agreement.h"
 #include "session/merge_fetches.h"
+#include "session/schedule.h"
 #include "session/services.h"
 #include "summary/writer_cache.h"
 #include "threads/coordinator.h"
@@ -22,6 +23,7 @@
  *   session_create.c                  the parts that are created again after a loss: the backend's session, its values, threads
  *   recovery.c                        retries and backoff after a loss; the initial state
  *   hooked_run.c                      runs with hooks, steps that the caller computes
+ *   schedule.c                        in which runs the hooks act
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
  *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, outcome.c: without a session
  *   stop.c                            why a session stops; what happens where a stop takes effect
@@ -45,8 +47,9 @@ typedef struct hs__failure {
 /* The part of a hook that most runs do not read. */
 typedef struct hs__hook_cold {
     struct hs_session *session;
-    hs_hook_ops ops;  /* complete */
-    hs_run_args args; /* copy of args of another size (compiled against other headers) */
+    hs_hook_ops ops;     /* complete */
+    hs_run_args args;    /* copy of args of another size (compiled against other headers) */
+    hs_run_args fetches; /* of the ops */
     bool begun;
     struct {
         int64_t total_ns;                                /* estimated */
@@ -68,17 +71,18 @@ typedef struct hs__hook {
     void *self;
     hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
     hs_code (*after_run)(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
-    uint64_t kinds;       /* wanted_kinds; 0: muted or disabled */
-    hs_run_values values; /* of the run at level 0, the only level with hooks */
+    const hs_run_args *fetches; /* of its ops; NULL: none */
+    hs_run_values values;       /* of the run at level 0, the only level with hooks */
     hs__hook_cold *cold;
-    uint8_t before_kinds, after_kinds; /* kinds, or 0 if the callback is NULL */
+    uint8_t kinds;                     /* wanted_kinds; 0: muted or disabled */
+    uint8_t before_kinds, after_kinds; /* kinds, or 0 if it has nothing to do before or after the run */
 } hs__hook;
 
 /* Calls the hook for runs of these kinds from now on. */
 static inline void hs__set_kinds(hs__hook *hook, uint64_t kinds)
 {
-    hook->kinds = kinds;
-    hook->before_kinds = hook->before_run ? (uint8_t)kinds : 0;
+    hook->kinds = (uint8_t)kinds;
+    hook->before_kinds = hook->before_run || hook->fetches ? (uint8_t)kinds : 0;
     hook->after_kinds = hook->after_run ? (uint8_t)kinds : 0;
 }
 
@@ -240,6 +244,7 @@ struct hs_session {
     hs__creation creation;
     hs__attempts attempts;
     hs__recovery recovery;
+    hs__schedule schedule;   /* schedule.c */
     hs__agreement agreement; /* agreement.c */
     hs__node_list common_fetches;
     hs__writer_cache writers;
@@ -255,6 +260,7 @@ struct hs_session {
     bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
     size_t level;    /* of the next run. 0: the caller's; 1: a raw run within a hooked run, an own step or a boundary */
     bool in_backend; /* the backend is running: no call is allowed */
+    const hs__hook *callee; /* the hook whose callback was called last, of those that get the raw session */
     hs__life life;
     unsigned generation;  /* of the process that opened it */
     bool in_call;         /* hooked_run.c: a call that calls callbacks */
@@ -347,6 +353,10 @@ void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const cha
 
 /* Flushes the writers and calls the `boundary` callback of every hook. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
+
+/* When the session ends normally: calls a hook whose `when` has `last`, unless it has acted at this step, with the fetches
+ * of a run of its own. */
+hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err);
 
 /* The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
 void hs__discard_own_step(struct hs_session *session);
@@ -479,8 +489,8 @@ void hs__pause(struct hs_session *session, double secs);
 hs_code hs__open_raw(struct hs_session *session, hs_error *err);
 hs_code hs__close_raw(struct hs_session *session, hs_error *err);
 /* Creates the backend's session, initializes or restores its variables, starts the threads and calls
- * after_create_session. `recovering`: the session was lost, so the rules of recovery select the state to restore. On failure the
- * caller calls hs__discard_raw or hs__close_all. */
+ * after_create_session. `recovering`: the session was lost, so the rules of recovery select the state to restore. On
+ * failure the caller calls hs__discard_raw or hs__close_all. */
 hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err);
 /* Ends everything that hs__create has created. Returns the error of a thread, unless the thread reported the loss of the
  * session. */
@@ -693,5 +703,71 @@ static inline hs_code hs__add_request(struct hs_session *session, hs__run_plan *
         *out = request;
     return code;
 }
+
+/* schedule.c */
+
+/* Copies the conditions of the hook at `index`, as it was given. */
+hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err);
+/* After the hooks' begin: checks that the graph has what the conditions and the fixed fetches need. */
+hs_code hs__schedule_begin(struct hs_session *session, hs_error *err);
+void hs__schedule_free(struct hs_session *session);
+/* The session is created: the next run begins all intervals that have not begun. */
+void hs__schedule_restart(struct hs_session *session);
+/* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
+bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
+/* Parts of the next three functions. */
+hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
+void hs__schedule_decide_after(struct hs_session *session);
+void hs__schedule_set_back(struct hs_session *session);
+
+static inline int64_t hs__schedule_seen(const struct hs_session *session)
+{
+    return (int64_t)atomic_load_explicit(&((struct hs_session *)session)->save_requests, memory_order_relaxed) +
+           session->schedule.group_requests;
+}
+
+/* Before a run: decides which hooks it calls. The errors are those of reading the global step. */
+static inline hs_code hs__schedule_before(struct hs_session *session, hs_error *err)
+{
+    hs__schedule *s = &session->schedule;
+    if (!s->has_conditions)
+        return HS_OK;
+    if (s->reads_clock)
+        s->now_ns = hs__run_context_coarse_now(&session->context);
+    const bool quiet = !(s->is_stale | s->is_acting) && s->step < s->next_before && s->all_runs < s->next_run &&
+                       s->now_ns < s->next_ns && s->group_ns < s->next_group_ns &&
+                       s->seen_before == hs__schedule_seen(session) && (!s->reads_step || s->moves == session->raw.moves);
+    return quiet ? HS_OK : hs__schedule_decide_before(session, err);
+}
+
+/* After a successful run: decides which other hooks it calls. */
+static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *err)
+{
+    hs__schedule *s = &session->schedule;
+    if (!s->has_conditions)
+        return HS_OK;
+    s->all_runs++;
+    s->runs[session->context.kind]++;
+    if (s->reads_step) {
+        const int64_t step = hs_run_context_global_step(&session->context, err), before = s->step;
+        if (step < 0)
+            return err->code;
+        s->step = step;
+        s->moves = session->raw.moves;
+        if (step < before)
+            hs__schedule_set_back(session);
+    }
+    if (s->step >= s->next_after || s->now_ns >= s->next_ns || s->group_ns >= s->next_group_ns ||
+        s->seen_after != hs__schedule_seen(session))
+        hs__schedule_decide_after(session);
+    return HS_OK;
+}
+
+/* The session ends: whether the hook has `last`, and has not acted at this step. */
+bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook);
+/* A hook with conditions has acted. */
+void hs__schedule_acted(struct hs_session *session, const hs__hook *hook);
+/* After a run in which hooks with conditions were called. */
+void hs__schedule_end_run(struct hs_session *session);
 
 #endif

@@ -80,12 +80,17 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
         hs__hook *hook = &session->hooks[i];
         hs_error error = {0};
         hs__set_current_hook(session, hook);
-        hs_code code = hook->cold->ops.end && hook->kinds ? hook->cold->ops.end(hook->self, &session->raw, &error) : HS_OK;
+        const char *callback = "after_run";
+        hs_code code = hs__act_last(session, hook, &error);
+        if (!code || code == HS_STOP) {
+            callback = "end";
+            code = hook->cold->ops.end && hook->kinds ? hook->cold->ops.end(hook->self, &session->raw, &error) : HS_OK;
+        }
         if (!code || code == HS_STOP) /* the session is already stopping */
             continue;
-        hs__hook_failed(session, hook, "end", code, &error);
+        hs__hook_failed(session, hook, callback, code, &error);
         if (hook->cold->best_effort) {
-            hs__mute(session, hook, "end", &error);
+            hs__mute(session, hook, callback, &error);
             continue;
         }
         if (hs__is_replica(session)) /* other ranks may wait in an agreement of the same hook */
@@ -235,6 +240,7 @@ void hs__session_free(hs_session *session)
     hs__free(&env, session->hooks);
     hs__free(&env, session->cold);
     hs__free(&env, session->given_hooks);
+    hs__schedule_free(session);
     hs__free(&env, session->target);
     hs__free(&env, (void *)session->config.data);
     hs__free(&env, session);

@@ -227,6 +227,7 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
             continue;
         bool was_stopped = hs_coordinator_should_stop(session->coordinator);
         hs__set_current_hook(session, hook);
+        session->callee = hook;
         hs_code code = hook->cold->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
         if (code == HS_STOP)
             code = hs_coordinator_request_stop(session->coordinator, NULL);
@@ -264,6 +265,7 @@ hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
 {
     const bool in_group = hs__is_replica(session);
     session->agreement.input_ended = false; /* a restore may return to an earlier position */
+    hs__schedule_restart(session);
     if (in_group)
         hs__restart_agreements(session);
     hs_code code = session->attempts.n++ ? replace_coordinator(session, err) : HS_OK;

@@ -33,6 +33,8 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     to->cold->max_failures = from->max_failures;
     to->before_run = to->cold->ops.before_run;
     to->after_run = to->cold->ops.after_run;
+    to->cold->fetches = (hs_run_args)HS_INIT(hs_run_args, .names = to->cold->ops.fetches);
+    to->fetches = to->cold->ops.fetches ? &to->cold->fetches : NULL;
     hs__set_kinds(to, to->cold->wanted_kinds);
     return HS_OK;
 }
@@ -57,7 +59,9 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
     session->hooks = hs__alloc(&session->env, n, sizeof *session->hooks);
     session->cold = hs__alloc(&session->env, n, sizeof *session->cold);
     session->given_hooks = hs__alloc(&session->env, n + 1, sizeof *session->given_hooks);
-    if (!session->hooks || !session->cold || !session->given_hooks)
+    session->schedule.hooks = hs__alloc(&session->env, n, sizeof *session->schedule.hooks);
+    session->schedule.due = hs__alloc(&session->env, n, sizeof *session->schedule.due);
+    if (!session->hooks || !session->cold || !session->given_hooks || !session->schedule.hooks || !session->schedule.due)
         return hs__no_memory(err, n * sizeof *session->cold, "the hooks");
     hs_code code = HS_OK;
     for (size_t i = 0; i < n; i++)
@@ -75,6 +79,8 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
         if (!chief_only && trigger < HS__TRIGGER_BITS - 1)
             trigger++; /* the last bit is shared */
         code = copy_hook(hook, &options->hooks[i], i, err);
+        if (!code)
+            code = hs__schedule_add(session, n_called - 1, &options->hooks[i], err);
     }
     if (!code)
         session->n_hooks = n_called;
@@ -235,7 +241,7 @@ static hs_code begin(hs_session *session, const hs_session_options *options, hs_
     if (!code && raw->ops.status)
         code = hs__normalize_error(raw->ops.status(raw->backend.self, err), "the backend", err);
     if (!code && !(code = hs__signals_begin(session, err)) && !(code = begin_hooks(session, err)) &&
-        !(code = finalize_scaffold(session, err)))
+        !(code = finalize_scaffold(session, err)) && !(code = hs__schedule_begin(session, err)))
         code = hs__requests_init(&session->requests, &session->env, &raw->ops, raw->backend.self,
                                  HS__FIRST_HOOK + session->n_hooks, err);
     if (!hs__is_replica(session))

@@ -9,12 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static void write_hook(const hs__hook_cold *hook, hs__buffer *text)
+static void write_hook(const hs__hook_cold *hook, const hs__hook_schedule *when, hs__buffer *text)
 {
     hs__buffer_text(text, "hook '%s'%s%s", hook->ops.name, hook->best_effort ? ", best effort" : "",
                     hook->per_rank ? ", state of each rank" : "");
     if (hook->wanted_kinds != HS_HOOK_TRAIN)
         hs__buffer_text(text, ", kinds %u", (unsigned)hook->wanted_kinds);
+    if (when->is_set)
+        hs__buffer_text(text, ", every %lld %s, %lld ns%s%s%s", (long long)when->every_n_steps,
+                        when->counts_runs ? "runs" : "steps", (long long)when->every_ns, when->first ? ", first" : "",
+                        when->last ? ", last" : "", when->on_request ? ", on request" : "");
+    for (size_t i = 0; i < when->n_steps; i++)
+        hs__buffer_text(text, ", %lld", (long long)when->steps[i]);
     hs__buffer_text(text, "\n");
 }
 
@@ -35,7 +41,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     hs__buffer_text(text, "recovery.max_attempts %lld\n", (long long)session->recovery.options.max_attempts);
     for (size_t i = 0; i < session->n_hooks; i++)
         if (session->cold[i].trigger != HS__NO_TRIGGER)
-            write_hook(&session->cold[i], text);
+            write_hook(&session->cold[i], &session->schedule.hooks[i], text);
     for (size_t i = 0; hs__session_variable(&session->raw, i, &variable); i++)
         if (!(variable.flags & HS_VARIABLE_LOCAL))
             hs__buffer_text(text, "variable '%s', %s %s\n", variable.name, hs_dtype_name(variable.dtype),

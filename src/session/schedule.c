@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When hooks act (schedule.h). A run calls hs__schedule_before, then hs__schedule_after, and hs__schedule_acted for each
+ * hook with conditions that it has called. These three go through all hooks only if one may be due. The position of each
+ * hook is saved as its own state. */
+#include "session/schedule.h"
+
+#include "base/trigger.h"
+#include "session/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Values of positions. */
+enum { UNKNOWN = -1, NO_MARK = -1 };
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Opening. */
+
+static int compare_steps(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err)
+{
+    const hs_trigger *when = &given->when;
+    const hs__hook *hook = &session->hooks[index];
+    hs__hook_schedule *h = &session->schedule.hooks[index];
+    *h = (hs__hook_schedule){
+        .is_set = hs__trigger_is_set(when),
+        .is_before = hook->before_run || hook->cold->ops.fetches || when->counts_runs,
+        .chief_only = given->flags & HS_HOOK_CHIEF_ONLY || !hs__is_replica(session),
+        .on_request = when->on_request,
+        .first = when->first,
+        .last = when->last,
+        .counts_runs = when->counts_runs,
+        .kinds = (uint8_t)hook->cold->wanted_kinds,
+        .every_n_steps = when->every_n_steps,
+        .every_ns = when->every_n_secs > 0 && when->every_n_secs < 1e-9 ? 1 : (int64_t)(when->every_n_secs * 1e9),
+        .due_from = INT64_MAX,
+    };
+    session->schedule.n = index + 1;
+    if (!h->is_set)
+        return HS_OK;
+    hs_code code = hs__trigger_check(when, err);
+    if (code) {
+        hs_error_prefix(err, "hook '%s': when", hook->cold->ops.name);
+        return code;
+    }
+    while (when->at_steps && when->at_steps[h->n_steps] != -1)
+        h->n_steps++;
+    if (h->n_steps && !(h->steps = hs__alloc(&session->env, h->n_steps, sizeof *h->steps)))
+        return hs__no_memory(err, h->n_steps, "the steps of a hook");
+    if (h->n_steps) {
+        memcpy(h->steps, when->at_steps, h->n_steps * sizeof *h->steps);
+        qsort(h->steps, h->n_steps, sizeof *h->steps, compare_steps);
+    }
+    h->next_listed = h->n_steps ? UNKNOWN : INT64_MAX;
+    return HS_OK;
+}
+
+void hs__schedule_free(struct hs_session *session)
+{
+    for (size_t i = 0; session->schedule.hooks && i < session->schedule.n; i++)
+        hs__free(&session->env, session->schedule.hooks[i].steps);
+    hs__free(&session->env, session->schedule.hooks);
+    hs__free(&session->env, session->schedule.due);
+}
+
+/* Whether the conditions are met by global steps. */
+static bool needs_step(const hs__hook_schedule *h)
+{
+    return !h->counts_runs && (h->every_n_steps || h->n_steps || h->due_from != INT64_MAX);
+}
+
+/* What a run must read, for all hooks. */
+static void find_needs(struct hs_session *session)
+{
+    hs__schedule *s = &session->schedule;
+    s->has_conditions = s->reads_step = s->reads_clock = false;
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        const hs__hook_schedule *h = &s->hooks[i];
+        s->has_conditions |= h->is_set;
+        s->reads_clock |= h->every_ns > 0;
+        /* an act by time or at the end is not repeated at the same step */
+        s->reads_step |= needs_step(h) || (s->has_step && !h->counts_runs && (h->last || (h->every_ns && !h->is_before)));
+    }
+}
+
+/* Lists the hooks that this run calls. */
+static void list_due(struct hs_session *session)
+{
+    hs__schedule *s = &session->schedule;
+    s->n_due = 0;
+    s->is_acting = false;
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        const hs__hook_schedule *h = &s->hooks[i];
+        s->is_acting |= h->acts;
+        if (h->acts || !h->is_set)
+            s->due[s->n_due++] = &session->hooks[i];
+    }
+}
+
+hs_code hs__schedule_begin(struct hs_session *session, hs_error *err)
+{
+    const hs_backend backend = session->raw.backend;
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        const hs__hook_cold *cold = session->hooks[i].cold;
+        const char *const *fetches = cold->ops.fetches;
+        hs_code code = needs_step(&session->schedule.hooks[i]) ? hs_backend_check_global_step(backend, err) : HS_OK;
+        for (size_t k = 0; !code && !cold->best_effort && fetches && fetches[k]; k++)
+            code = hs_backend_check_tensor(backend, fetches[k], err);
+        if (code) {
+            hs_error_prefix(err, "hook '%s'", cold->ops.name);
+            return code;
+        }
+    }
+    session->schedule.has_step = hs_backend_global_step_name(backend) != NULL;
+    find_needs(session);
+    list_due(session);
+    return HS_OK;
+}
+
+/* Decisions. */
+
+static int64_t now_of(const hs__schedule *s, const hs__hook_schedule *h)
+{
+    return h->chief_only ? s->now_ns : s->group_ns;
+}
+
+static int64_t requests_of(const struct hs_session *session, const hs__hook_schedule *h)
+{
+    return h->chief_only ? (int64_t)atomic_load_explicit(&session->save_requests, memory_order_relaxed)
+                         : session->schedule.group_requests;
+}
+
+/* What the hook's steps count: global steps, or the successful runs of its kinds. Without global steps: all runs. */
+static int64_t position(const hs__schedule *s, const hs__hook_schedule *h)
+{
+    if (!h->counts_runs)
+        return s->has_step ? s->step : (int64_t)s->all_runs;
+    int64_t runs = h->runs_before;
+    for (int kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++)
+        if (h->kinds >> kind & 1)
+            runs += (int64_t)s->runs[kind];
+    return runs;
+}
+
+/* The first listed step from `step` on. */
+static int64_t listed_from(const hs__hook_schedule *h, int64_t step)
+{
+    size_t low = 0, high = h->n_steps;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (h->steps[middle] < step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < h->n_steps ? h->steps[low] : INT64_MAX;
+}
+
+/* Begins, or begins again, at a position. Without `first`, the intervals count from here. */
+static void start(const hs__schedule *s, hs__hook_schedule *h, int64_t at)
+{
+    h->started = true;
+    h->acted = at;
+    if (h->counts_from > at)
+        h->marked = false;
+    if (h->next_listed == UNKNOWN)
+        h->next_listed = listed_from(h, at);
+    else if (h->next_listed > at) /* listed steps up to `at` have fired; a recovery may have changed it */
+        h->next_listed = listed_from(h, plus(at, 1));
+    else /* it was reached, but has not fired */
+        h->next_listed = listed_from(h, h->next_listed);
+    if (!h->marked && !h->first) {
+        h->marked = true;
+        h->counts_from = at;
+        h->last_ns = now_of(s, h);
+    } else if (h->marked && !h->last_ns) {
+        h->last_ns = now_of(s, h);
+    }
+}
+
+static bool is_due(const struct hs_session *session, hs__hook_schedule *h, int64_t at)
+{
+    const hs__schedule *s = &session->schedule;
+    const int64_t now = now_of(s, h);
+    if (h->marked && !h->last_ns)
+        h->last_ns = now;
+    h->by_steps =
+        h->marked ? h->every_n_steps && at >= h->counts_from && at - h->counts_from >= h->every_n_steps : h->first;
+    if (h->by_steps || at >= h->next_listed || at >= h->due_from ||
+        (h->on_request && requests_of(session, h) != h->requests))
+        return true;
+    const bool by_time = h->every_ns && h->marked && now - h->last_ns >= h->every_ns;
+    return by_time && (h->is_before || at != h->acted); /* a second act at the same step would repeat the first */
+}
+
+/* Finds the earliest values at which a hook is due. Below them, no decision is needed. */
+static void find_next(struct hs_session *session)
+{
+    hs__schedule *s = &session->schedule;
+    s->next_before = s->next_after = s->next_ns = s->next_group_ns = INT64_MAX;
+    s->next_run = UINT64_MAX;
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        const hs__hook_schedule *h = &s->hooks[i];
+        if (!h->is_set)
+            continue;
+        int64_t next = smaller(h->due_from, h->next_listed);
+        if (!h->marked && h->first)
+            next = 0;
+        else if (h->marked && h->every_n_steps)
+            next = smaller(next, plus(h->counts_from, h->every_n_steps));
+        const int64_t at = position(s, h);
+        if (h->counts_runs && next != INT64_MAX &&
+            s->all_runs + (uint64_t)(next > at + 1 ? next - at - 1 : 0) < s->next_run)
+            s->next_run = s->all_runs + (uint64_t)(next > at + 1 ? next - at - 1 : 0);
+        if (!h->counts_runs && h->is_before)
+            s->next_before = smaller(s->next_before, next - 1);
+        if (!h->counts_runs && !h->is_before)
+            s->next_after = smaller(s->next_after, next);
+        int64_t *next_ns = h->chief_only ? &s->next_ns : &s->next_group_ns;
+        if (h->every_ns && h->marked)
+            *next_ns = smaller(*next_ns, h->last_ns ? plus(h->last_ns, h->every_ns) : 0);
+    }
+}
+
+hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
+{
+    hs__schedule *s = &session->schedule;
+    if (s->reads_step && (s->is_stale || s->moves != session->raw.moves)) {
+        const int64_t step = hs_run_context_global_step(&session->context, err);
+        if (step < 0)
+            return err->code;
+        if (step < s->step)
+            hs__schedule_restart(session);
+        s->step = step;
+        s->moves = session->raw.moves;
+    }
+    if (s->is_stale) /* hs_raw_session_due_from may have been called */
+        find_needs(session);
+    s->is_stale = false;
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        hs__hook_schedule *h = &s->hooks[i];
+        const int64_t at = position(s, h);
+        if (h->is_set && !h->started)
+            start(s, h, at);
+        const bool called = session->hooks[i].kinds >> session->context.kind & 1;
+        h->acts = h->is_set && h->is_before && called && is_due(session, h, plus(at, 1));
+    }
+    s->seen_before = hs__schedule_seen(session);
+    list_due(session);
+    find_next(session);
+    return HS_OK;
+}
+
+void hs__schedule_decide_after(struct hs_session *session)
+{
+    hs__schedule *s = &session->schedule;
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        hs__hook_schedule *h = &s->hooks[i];
+        const bool called = session->hooks[i].kinds >> session->context.kind & 1;
+        if (!h->is_set || h->is_before)
+            continue;
+        session->hooks[i].values.request = NULL;
+        h->acts = called && is_due(session, h, position(s, h));
+    }
+    s->seen_after = hs__schedule_seen(session);
+    list_due(session);
+    find_next(session);
+}
+
+void hs__schedule_set_back(struct hs_session *session)
+{
+    hs__schedule_restart(session);
+    for (size_t i = 0; i < session->n_hooks; i++)
+        if (session->schedule.hooks[i].is_set)
+            start(&session->schedule, &session->schedule.hooks[i],
+                  position(&session->schedule, &session->schedule.hooks[i]));
+}
+
+void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
+{
+    hs__schedule *s = &session->schedule;
+    hs__hook_schedule *h = &s->hooks[hook - session->hooks];
+    const int64_t at = position(s, h);
+    h->acts = false;
+    if (!h->is_set)
+        return;
+    if (!h->marked || !h->every_n_steps || h->by_steps)
+        h->counts_from = at;
+    h->marked = true;
+    h->last_ns = now_of(s, h);
+    h->acted = at;
+    h->next_listed = listed_from(h, plus(at, 1));
+    h->requests = requests_of(session, h);
+}
+
+bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
+{
+    hs__schedule *s = &session->schedule;
+    const hs__hook_schedule *h = &s->hooks[hook - session->hooks];
+    if (!h->last || !h->started)
+        return false;
+    if (s->has_step && !h->counts_runs) { /* runs without hooks may have changed it */
+        int64_t step = hs_raw_session_global_step(&session->raw, NULL);
+        s->step = step < 0 ? s->step : step;
+    }
+    return position(s, h) != h->acted;
+}
+
+void hs__schedule_end_run(struct hs_session *session)
+{
+    list_due(session);
+    find_next(session);
+}
+
+void hs__schedule_restart(struct hs_session *session)
+{
+    for (size_t i = 0; i < session->n_hooks; i++)
+        session->schedule.hooks[i].started = false;
+    session->schedule.is_stale = true;
+}
+
+void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
+{
+    struct hs_session *session = raw ? hs__session_of(raw) : NULL;
+    if (!session || !session->callee)
+        return;
+    hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
+    h->due_from = step == HS_NEVER ? INT64_MAX : step;
+    h->is_set = session->schedule.has_conditions = session->schedule.is_stale = true;
+}
+
+/* The position of a hook in checkpoints: the step from which every_n_steps counts (0 if only that there is one matters), or
+ * NO_MARK; the next listed step, or UNKNOWN; the runs, with counts_runs. */
+
+static hs__hook_schedule *schedule_of(const hs__hook *hook)
+{
+    const struct hs_session *session = hook->cold->session;
+    return &session->schedule.hooks[hook - session->hooks];
+}
+
+static hs_code save(void *self, hs_state_writer *out, hs_error *err)
+{
+    const hs__hook *hook = self;
+    const hs__hook_schedule *h = schedule_of(hook);
+    int64_t state[] = {NO_MARK, h->n_steps ? h->next_listed : UNKNOWN,
+                       h->counts_runs ? position(&hook->cold->session->schedule, h) : 0};
+    if (h->marked) /* otherwise the state would depend on the clock */
+        state[0] = h->every_ns && !h->every_n_steps ? 0 : h->counts_from;
+    return hs_state_writer_write(out, state, sizeof state, err);
+}
+
+static hs_code load(void *self, hs_state_reader *in, hs_error *err)
+{
+    const hs__hook *hook = self;
+    hs__schedule *s = &hook->cold->session->schedule;
+    hs__hook_schedule *h = schedule_of(hook);
+    int64_t state[3];
+    hs_code code = hs_state_reader_read(in, state, sizeof state, err);
+    if (code)
+        return code;
+    if (state[2] < 0 || state[2] > INT64_MAX / 2)
+        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld runs", (long long)state[2]);
+    h->started = false;
+    h->marked = state[0] >= 0;
+    h->counts_from = h->marked ? state[0] : 0;
+    h->last_ns = 0;
+    h->next_listed = !h->n_steps ? INT64_MAX : state[1] >= 0 ? state[1] : UNKNOWN;
+    h->runs_before += h->counts_runs ? state[2] - position(s, h) : 0;
+    s->is_stale = true;
+    return HS_OK;
+}
+
+bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
+{
+    const hs__hook_schedule *h = schedule_of(hook);
+    *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
+                                     .self = hook, .bytes = 3 * sizeof(int64_t));
+    return h->every_n_steps || h->n_steps;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_SESSION_SCHEDULE_H
+#define HS_SESSION_SCHEDULE_H
+
+#include <hooksess/hook.h>
+
+/* When the hooks of a session act (hs_hook.when). Hooks without conditions are called in each run. Of the others, those
+ * with before_run or fetches are decided before a run, for the last global step plus one, and the rest after it, by the
+ * step read then. A run compares the step and the time with the earliest at which a hook is due, and calls none before.
+ *
+ * Functions: schedule.c; inline at the end of session.h. */
+
+struct hs__hook;
+
+/* One hook with conditions: those of its trigger, in the order of hs_trigger, and its position. */
+typedef struct hs__hook_schedule {
+    bool is_set;     /* the hook has conditions */
+    bool is_before;  /* it is decided before the run */
+    bool chief_only; /* its clock and its requests are those of this rank, and not of rank 0 */
+    bool on_request, first, last, counts_runs;
+    uint8_t kinds;                   /* bits of hs_run_kind, for counts_runs */
+    int64_t every_n_steps, every_ns; /* 0: not used */
+    int64_t *steps;                  /* ascending */
+    size_t n_steps;
+    int64_t due_from; /* of hs_raw_session_due_from; INT64_MAX: not set */
+
+    bool started;  /* since the session was created, a state was loaded, or the step was set back */
+    bool acts;     /* it is called in this run */
+    bool marked;   /* every_n_steps counts from counts_from, and every_n_secs from last_ns */
+    bool by_steps; /* `first` or every_n_steps was met in the last decision */
+    int64_t counts_from;
+    int64_t runs_before; /* with counts_runs: runs of earlier sessions */
+    int64_t next_listed; /* INT64_MAX: none; UNKNOWN: not started */
+    int64_t acted;       /* the step at which it last acted or was started */
+    int64_t last_ns;     /* 0: not known */
+    int64_t requests;    /* save requests up to its last act */
+} hs__hook_schedule;
+
+typedef struct hs__schedule {
+    hs__hook_schedule *hooks; /* of hs_session.hooks[i] at i */
+    size_t n;                 /* of hooks */
+    struct hs__hook **due;    /* the hooks that this run calls, in the order of the session's list */
+    size_t n_due;
+    bool has_conditions; /* of any hook. If not, the rest is not used */
+    bool reads_step, reads_clock;
+    bool has_step;                    /* the graph has a global step */
+    bool is_stale;                    /* the next run evaluates the conditions of all hooks */
+    bool is_acting;                   /* `due` has hooks with conditions */
+    int64_t step;                     /* after the last run; -1: unknown */
+    uint64_t moves;                   /* hs_raw_session.moves at that time */
+    uint64_t runs[3], all_runs;       /* successful runs, by hs_run_kind */
+    int64_t now_ns;                   /* at the beginning of this run, by the coarse clock */
+    int64_t group_ns, group_requests; /* of rank 0, at the last agreement of a run; 0: not known */
+    /* No hook is due before the run while `step` is below next_before and all_runs below next_run, after the run while
+     * `step` is below next_after, and by the clocks while they are below next_ns and next_group_ns */
+    int64_t next_before, next_after, next_ns, next_group_ns;
+    uint64_t next_run;
+    int64_t seen_before, seen_after; /* save requests, at the last decisions */
+} hs__schedule;
+
+#endif
