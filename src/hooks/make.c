@@ -2,6 +2,7 @@
 #include "hooks/make.h"
 
 #include "base/env.h"
+#include "base/trigger.h"
 
 #include <string.h>
 
@@ -18,7 +19,8 @@ hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *give
         kind->ops->destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = kind->ops, .self = hook, .flags = hook->flags} : hs_hook_broken(kind->ops->name, &error);
+    return hook ? (hs_hook){.ops = kind->ops, .self = hook, .flags = hook->flags, .when = hook->when}
+                : hs_hook_broken(kind->ops->name, &error);
 }
 
 static _Thread_local const hs_env *memory; /* NULL: malloc */
@@ -45,8 +47,50 @@ void *hs__hook_new(size_t bytes, hs_error *err)
 
 void hs__hook_free(void *self)
 {
-    hs_env env = ((hs__hook_base *)self)->env;
-    hs__free(&env, self);
+    hs__hook_base *hook = self;
+    hs_env env = hook->env;
+    hs__free(&env, (int64_t *)hook->when.at_steps);
+    hs__free(&env, hook);
+}
+
+hs_code hs__hook_when(void *self, const hs__when_options *options, hs_error *err)
+{
+    const bool secs = options->secs != 0, steps = options->steps != 0, given = hs__trigger_is_set(&options->when);
+    hs__hook_base *hook = self;
+    hs_trigger when = options->when;
+    if (given && (secs || steps))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "each of when and %s is given; give exactly one of the two",
+                            steps ? "every_n_steps" : "every_n_secs");
+    if (!given && secs == steps && !(!secs && (options->default_steps || options->optional)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s of every_n_secs and every_n_steps is given; give exactly one of the two, or when",
+                            secs ? "each" : "none");
+    if (!given)
+        when = (hs_trigger){.every_n_steps = secs || steps ? options->steps : options->default_steps,
+                            .every_n_secs = options->secs,
+                            .first = options->first};
+    if (!hs__trigger_is_set(&when))
+        return HS_OK;
+    hs_code code = hs__trigger_check(&when, err);
+    if (code && given)
+        hs_error_prefix(err, "when");
+    if (code)
+        return code;
+    if (when.last && options->no_last)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "when: last is set, but %s, and no run follows the last one",
+                            options->no_last);
+    when.counts_runs |= options->counts_runs;
+    if (when.at_steps) {
+        size_t n = 0;
+        while (when.at_steps[n++] != -1)
+            continue;
+        int64_t *copy = hs__alloc(&hook->env, n, sizeof *copy);
+        if (!copy)
+            return hs__no_memory(err, n * sizeof *copy, "the steps of a hook");
+        when.at_steps = memcpy(copy, when.at_steps, n * sizeof *copy);
+    }
+    hook->when = when;
+    return HS_OK;
 }
 
 const char *const *hs__hook_names(void *self, const char *const *names, hs_error *err)

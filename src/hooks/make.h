@@ -14,8 +14,9 @@
 
 /* The state of each built-in hook begins with this. */
 typedef struct hs__hook_base {
-    hs_env env;     /* only for the hook's memory: its clock, log and files are the system's */
-    uint32_t flags; /* of the hs_hook; set by `fill` */
+    hs_env env;      /* only for the hook's memory: its clock, log and files are the system's */
+    uint32_t flags;  /* of the hs_hook; set by `fill` */
+    hs_trigger when; /* the same; hs__hook_when sets it. Its list is a copy */
 } hs__hook_base;
 
 typedef struct hs__hook_kind {
@@ -47,6 +48,20 @@ void *hs__hook_new(size_t bytes, hs_error *err);
 const hs_env *hs__set_hook_memory(const hs_env *env);
 /* Frees the state. It is the destroy of a hook that owns no other memory. */
 void hs__hook_free(void *self);
+
+/* The schedule of a hook, from its options every_n_secs, every_n_steps and when: at most one of the three. */
+typedef struct hs__when_options {
+    double secs;
+    int64_t steps;
+    hs_trigger when;
+    bool first;            /* every_n_secs and every_n_steps also fire in the first run */
+    bool counts_runs;      /* steps are runs */
+    int64_t default_steps; /* if none is given. 0: HS_INVALID_ARGUMENT; */
+    bool optional;         /* with 0: {0}, each run */
+    const char *no_last;   /* refuses `last`: "the hook checks runs". NULL: allows it */
+} hs__when_options;
+/* Sets `when` of a hook in its constructor. HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. */
+hs_code hs__hook_when(void *self, const hs__when_options *options, hs_error *err);
 
 /* Copies in the hook's memory. NULL with an error. hs_env_free frees them. The names of a list are one block. */
 const char *const *hs__hook_names(void *self, const char *const *names, hs_error *err);
