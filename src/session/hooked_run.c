@@ -167,6 +167,9 @@ static hs_code call_after_run(struct hs_session *session, hs_error *err)
             hs__schedule_acted(session, hook);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
             return code;
+        if (schedule->reads_step && schedule->moves != session->raw.moves && /* by a run that the hook has made */
+            (code = hs__schedule_after_move(session, &i, err)))
+            return code;
     }
     if (schedule->is_acting)
         hs__schedule_end_run(session);

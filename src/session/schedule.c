@@ -307,6 +307,24 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     h->requests = requests_of(session, h);
 }
 
+hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err)
+{
+    hs__schedule *s = &session->schedule;
+    const hs__hook *hook = s->due[*i];
+    const int64_t step = hs_run_context_global_step(&session->context, err);
+    if (step < 0)
+        return err->code;
+    s->moves = session->raw.moves;
+    if (step == s->step)
+        return HS_OK;
+    s->step = step;
+    hs__schedule_decide_after(session);
+    for (*i = s->n_due; *i > 0 && s->due[*i - 1] > hook; --*i)
+        continue;
+    --*i; /* of the hook, or of the one before it if it has acted */
+    return HS_OK;
+}
+
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
 {
     hs__schedule *s = &session->schedule;

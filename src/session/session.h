@@ -763,6 +763,9 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
     return HS_OK;
 }
 
+/* The hook session->schedule.due[*i] has made a run of its own, in after_run. If this changed the step, decides again which
+ * hooks are called after it, and sets *i to its new index. */
+hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err);
 /* The session ends: whether the hook has `last`, and has not acted at this step. */
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook);
 /* A hook with conditions has acted. */
