@@ -479,8 +479,8 @@ void hs__pause(struct hs_session *session, double secs);
 hs_code hs__open_raw(struct hs_session *session, hs_error *err);
 hs_code hs__close_raw(struct hs_session *session, hs_error *err);
 /* Creates the backend's session, initializes or restores its variables, starts the threads and calls
- * after_create_session. `recovering`: the session was lost, so the rules of recovery select the state to restore. On failure the
- * caller calls hs__discard_raw or hs__close_all. */
+ * after_create_session. `recovering`: the session was lost, so the rules of recovery select the state to restore. On
+ * failure the caller calls hs__discard_raw or hs__close_all. */
 hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err);
 /* Ends everything that hs__create has created. Returns the error of a thread, unless the thread reported the loss of the
  * session. */
