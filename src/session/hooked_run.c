@@ -8,7 +8,6 @@
 #include "checkpoint/unclaimed_states.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err)
 {
