@@ -87,6 +87,7 @@ hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes c
     if (hs__normalize_error(code, "opening the backend's session", err))
         return code;
     raw->opened = atomic_fetch_add(&opened, 1) + 1;
+    raw->restored_step = -1;
     return HS_OK;
 }
 
@@ -236,6 +237,7 @@ hs_code hs_raw_session_save_refusal(const hs_raw_session *raw, hs_error *out)
 static void begin_restored(hs_raw_session *raw)
 {
     raw->restores++;
+    raw->restored_step = hs_raw_session_global_step(raw, NULL);
     raw->values_computed = 0;
     hs_error_clear(&raw->saves_refused); /* the refused values are gone */
 }
@@ -253,9 +255,8 @@ char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step)
     raw->branch_step = step;
     raw->branch_everywhere = false;
     raw->unsaved = true;
-    int64_t now = hs_raw_session_global_step(raw, NULL);
-    if (now >= 0)
-        raw->saved_step = now;
+    if (raw->restored_step >= 0)
+        raw->saved_step = raw->restored_step;
     return replace_path(raw, path);
 }
 
