@@ -202,6 +202,18 @@ static void bh_099s_start_is_written_once_a_session(void **state)
     assert_int_equal(count_of(events_text(s->directory), "start@"), 1);
 }
 
+static void bh_099s_start_does_not_wait_for_the_first_summary(void **state)
+{
+    stage *s = *state;
+    counters c;
+    open_counters(
+        s, &c,
+        hs_summary_saver(.when = HS_EVERY_STEPS(8), .summary_dir = s->directory, .summary_ops = HS_NAMES("summary1")));
+    stage_run(s, "inc", 9, 0);
+    close_counters(s, &c);
+    assert_string_equal(events_text(s->directory), "version start@1 s1=1@8");
+}
+
 static void bh_100s_the_first_run_fetches_whatever_the_interval(void **state)
 {
     stage *s = *state;
@@ -486,6 +498,7 @@ int main(void)
         with_stage(bh_053_every_half_second),
         with_stage(bh_099s_start_is_written_before_the_first_run),
         with_stage(bh_099s_start_is_written_once_a_session),
+        with_stage(bh_099s_start_does_not_wait_for_the_first_summary),
         with_stage(bh_100s_the_first_run_fetches_whatever_the_interval),
         with_stage(bh_100s_the_decision_is_made_before_the_run),
         with_stage(bh_101s_the_step_is_read_once_a_run),
