@@ -92,8 +92,7 @@ static void find_needs(struct hs_session *session)
         const hs__hook_schedule *h = &s->hooks[i];
         s->has_conditions |= h->is_set;
         s->reads_clock |= h->every_ns > 0;
-        /* an act by time or at the end is not repeated at the same step */
-        s->reads_step |= needs_step(h) || (s->has_step && !h->counts_runs && (h->last || (h->every_ns && !h->is_before)));
+        s->reads_step |= needs_step(h);
     }
 }
 
@@ -239,7 +238,7 @@ static void find_next(struct hs_session *session)
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
 {
     hs__schedule *s = &session->schedule;
-    if (s->reads_step && (s->is_stale || s->moves != session->raw.moves)) {
+    if (s->has_step && (s->is_stale || s->moves != session->raw.moves)) {
         const int64_t step = hs_run_context_global_step(&session->context, err);
         if (step < 0)
             return err->code;
@@ -248,8 +247,10 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
         s->step = step;
         s->moves = session->raw.moves;
     }
-    if (s->is_stale) /* hs_raw_session_due_from may have been called */
+    if (s->is_stale) { /* hs_raw_session_due_from may have been called */
         find_needs(session);
+        s->first_run = s->all_runs + 1;
+    }
     s->is_stale = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &s->hooks[i];
@@ -281,6 +282,22 @@ void hs__schedule_decide_after(struct hs_session *session)
     find_next(session);
 }
 
+void hs__schedule_stall(struct hs_session *session)
+{
+    hs__schedule *s = &session->schedule;
+    if (s->warns_of_stall && !s->stalled)
+        hs_log(&session->env, HS_LOG_WARNING,
+               "step %lld: the global step does not advance; check that runs fetch the training op, and that it advances "
+               "the step",
+               (long long)s->step);
+    s->stalled = true;
+}
+
+void hs__raw_session_warn_of_stalls(hs_raw_session *raw)
+{
+    hs__session_of(raw)->schedule.warns_of_stall = true;
+}
+
 void hs__schedule_set_back(struct hs_session *session)
 {
     hs__schedule_restart(session);
@@ -305,6 +322,24 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     h->acted = at;
     h->next_listed = listed_from(h, plus(at, 1));
     h->requests = requests_of(session, h);
+}
+
+hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err)
+{
+    hs__schedule *s = &session->schedule;
+    const hs__hook *hook = s->due[*i];
+    const int64_t step = hs_run_context_global_step(&session->context, err);
+    if (step < 0)
+        return err->code;
+    s->moves = session->raw.moves;
+    if (step == s->step)
+        return HS_OK;
+    s->step = step;
+    hs__schedule_decide_after(session);
+    for (*i = s->n_due; *i > 0 && s->due[*i - 1] > hook; --*i)
+        continue;
+    --*i; /* of the hook, or of the one before it if it has acted */
+    return HS_OK;
 }
 
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
