@@ -15,14 +15,16 @@ typedef struct {
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
-    ((summary_saver *)self)->writer = NULL;
+    (void)self;
     return hs_backend_check_global_step(backend, err);
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     summary_saver *hook = self;
-    (void)coordinator;
+    hook->writer = NULL;
+    if (hs_coordinator_should_stop(coordinator)) /* training is already complete */
+        return HS_OK;
     if (!hook->summary_ops)
         hook->scaffold_op[0] = hs_scaffold_fields(hook->scaffold)->summary_op;
     hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->summary_ops ? hook->summary_ops : hook->scaffold_op);
@@ -34,7 +36,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 {
     summary_saver *hook = self;
     (void)run, (void)err;
-    if (hook->args.names[0])
+    if (hook->writer && hook->args.names[0])
         *args = &hook->args;
     return HS_OK;
 }
@@ -59,7 +61,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
-    return hs_raw_session_flush_writer(session, ((summary_saver *)self)->writer, true, err);
+    summary_saver *hook = self;
+    return hook->writer ? hs_raw_session_flush_writer(session, hook->writer, true, err) : HS_OK;
 }
 
 static void destroy(void *self)
