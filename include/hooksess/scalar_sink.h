@@ -50,8 +50,8 @@ typedef struct hs_scalar_row {
 /* The callbacks. All but `write` may be NULL.
  *
  *   open        When the session is created, and after each restore (recovery, rollback), before the next row or save.
- *               Variables have their values. Rows of later steps than hs_raw_session_global_step() follow, possibly
- *               again: discard the old ones
+ *               Variables have their values. Rows of later steps than hs_raw_session_restored_step(), or if that is -1
+ *               than hs_raw_session_global_step(), follow, possibly again: discard the old ones
  *   write       A row, only while `open` has succeeded. HS_STOP: no more rows until the next `open`
  *   flush       Make all rows durable. Before each checkpoint and at the end
  *   end         The session ends normally, after at least one run. The row has no scalars

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "hooks/ranks.h"
 #include "hooks/scalar_rows.h"
-#include "session/services.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -158,7 +157,7 @@ static hs_code open_file(void *self, hs_raw_session *session, hs_error *err)
             return code;
     }
     if (!hook->kept.is_known) {
-        const int64_t restored = hs__raw_session_restored_step(session);
+        const int64_t restored = hs_raw_session_restored_step(session);
         const int64_t step = restored < 0 ? hs_raw_session_global_step(session, err) : restored;
         if (step < 0)
             return err->code;

@@ -86,11 +86,6 @@ bool hs_raw_session_is_computed(const hs_raw_session *raw, const char *tensor)
     return raw->values_computed & 1 << (evaluates ? HS_RUN_EVAL : HS_RUN_TRAIN);
 }
 
-int64_t hs__raw_session_restored_step(const hs_raw_session *raw)
-{
-    return raw ? raw->restored_step : -1;
-}
-
 void hs__raw_session_set_save_secs(hs_raw_session *raw, double secs)
 {
     if (raw && secs > 0)

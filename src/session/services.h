@@ -6,7 +6,7 @@
 
 #include "summary/trace.h"
 
-/* What the session does for timers, and for the built-in checkpoint saver, profiler, run_status and metrics_file only. */
+/* What the session does for timers, and for the built-in checkpoint saver, profiler and run_status only. */
 
 /* Returns the number of save requests so far (hs_session_request_save, SIGUSR1). A saver saves when it has grown. */
 int64_t hs__run_context_requests(const hs_run_context *run);
@@ -17,8 +17,6 @@ int64_t hs__run_context_coarse_now(hs_run_context *run);
 void hs__raw_session_warn_of_stalls(hs_raw_session *session);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
 double hs__raw_session_grace_secs(const hs_raw_session *session);
-/* Returns the global step that the last restore of this session has set. -1: there was none since its creation. */
-int64_t hs__raw_session_restored_step(const hs_raw_session *session);
 /* Records how long training has waited for a save (hs_raw_session_save_secs). 0 and less are ignored. */
 void hs__raw_session_set_save_secs(hs_raw_session *session, double secs);
 
