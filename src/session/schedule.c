@@ -363,8 +363,12 @@ void hs__schedule_end_run(struct hs_session *session)
 
 void hs__schedule_restart(struct hs_session *session)
 {
-    for (size_t i = 0; i < session->n_hooks; i++)
-        session->schedule.hooks[i].started = false;
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        hs__hook_schedule *h = &session->schedule.hooks[i];
+        h->started = false;
+        if (h->first && !h->every_n_steps && !h->n_steps) /* it has no saved position, so `first` is due again */
+            h->marked = false;
+    }
     session->schedule.is_stale = true;
 }
 
@@ -423,6 +427,6 @@ bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
 {
     const hs__hook_schedule *h = schedule_of(hook);
     *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
-                                     .self = hook, .bytes = 3 * sizeof(int64_t));
+                                     .self = hook);
     return h->every_n_steps || h->n_steps;
 }
