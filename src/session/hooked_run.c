@@ -163,7 +163,7 @@ static hs_code call_after_run(struct hs_session *session, hs_error *err)
         session->callee = hook;
         hs_code code = session->observed ? observe_after_run(session, hook, err)
                                          : hook->after_run(hook->self, &session->context, &hook->values, err);
-        if (schedule->is_acting && !code)
+        if (schedule->is_acting && (!code || code == HS_STOP))
             hs__schedule_acted(session, hook);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
             return code;
@@ -237,7 +237,7 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     session->context.after = true;
     if (!code && hook->after_run)
         code = hook->after_run(hook->self, &session->context, values, err);
-    if (!code)
+    if (!code || code == HS_STOP)
         hs__schedule_acted(session, hook);
     return code;
 }
