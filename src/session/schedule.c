@@ -301,6 +301,7 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     if (!h->marked || !h->every_n_steps || h->by_steps)
         h->counts_from = at;
     h->marked = true;
+    h->by_steps = false;
     h->last_ns = now_of(s, h);
     h->acted = at;
     h->next_listed = listed_from(h, plus(at, 1));
