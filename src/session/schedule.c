@@ -218,7 +218,7 @@ static void find_next(struct hs_session *session)
         if (!h->is_set)
             continue;
         int64_t next = smaller(h->due_from, h->next_listed);
-        if (!h->marked && h->first)
+        if ((!h->marked && h->first) || (h->on_request && requests_of(session, h) != h->requests))
             next = 0;
         else if (h->marked && h->every_n_steps)
             next = smaller(next, plus(h->counts_from, h->every_n_steps));
