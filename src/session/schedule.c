@@ -83,13 +83,14 @@ static bool needs_step(const hs__hook_schedule *h)
     return !h->counts_runs && (h->every_n_steps || h->n_steps || h->due_from != INT64_MAX);
 }
 
-/* What a run must read, for all hooks. */
+/* Which hooks have conditions, and what a run must read for them. */
 static void find_needs(struct hs_session *session)
 {
     hs__schedule *s = &session->schedule;
     s->has_conditions = s->reads_step = s->reads_clock = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
-        const hs__hook_schedule *h = &s->hooks[i];
+        hs__hook_schedule *h = &s->hooks[i];
+        h->is_set |= h->sets_due;
         s->has_conditions |= h->is_set;
         s->reads_clock |= h->every_ns > 0;
         /* an act by time or at the end is not repeated at the same step */
@@ -239,6 +240,8 @@ static void find_next(struct hs_session *session)
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
 {
     hs__schedule *s = &session->schedule;
+    if (s->is_stale)
+        find_needs(session);
     if (s->reads_step && (s->is_stale || s->moves != session->raw.moves)) {
         const int64_t step = hs_run_context_global_step(&session->context, err);
         if (step < 0)
@@ -248,8 +251,6 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
         s->step = step;
         s->moves = session->raw.moves;
     }
-    if (s->is_stale) /* hs_raw_session_due_from may have been called */
-        find_needs(session);
     s->is_stale = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &s->hooks[i];
@@ -341,7 +342,7 @@ void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
         return;
     hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
     h->due_from = step == HS_NEVER ? INT64_MAX : step;
-    h->is_set = session->schedule.has_conditions = session->schedule.is_stale = true;
+    h->sets_due = session->schedule.has_conditions = session->schedule.is_stale = true; /* from the next run on */
 }
 
 /* The position of a hook in checkpoints: the step from which every_n_steps counts (0 if only that there is one matters), or

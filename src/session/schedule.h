@@ -22,7 +22,8 @@ typedef struct hs__hook_schedule {
     int64_t every_n_steps, every_ns; /* 0: not used */
     int64_t *steps;                  /* ascending */
     size_t n_steps;
-    int64_t due_from; /* of hs_raw_session_due_from; INT64_MAX: not set */
+    bool sets_due;    /* hs_raw_session_due_from was called, which is a condition */
+    int64_t due_from; /* its step; INT64_MAX: none */
 
     bool started;  /* since the session was created, a state was loaded, or the step was set back */
     bool acts;     /* it is called in this run */
