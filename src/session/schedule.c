@@ -299,14 +299,16 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     h->acts = false;
     if (!h->is_set)
         return;
+    h->last_ns = now_of(s, h);
+    h->requests = requests_of(session, h);
+    if (!h->started) /* a hook of this run has restored another position */
+        return;
     if (!h->marked || !h->every_n_steps || h->by_steps)
         h->counts_from = at;
     h->marked = true;
     h->by_steps = false;
-    h->last_ns = now_of(s, h);
     h->acted = at;
     h->next_listed = listed_from(h, plus(at, 1));
-    h->requests = requests_of(session, h);
 }
 
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
