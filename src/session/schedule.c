@@ -83,6 +83,12 @@ static bool needs_step(const hs__hook_schedule *h)
     return !h->counts_runs && (h->every_n_steps || h->n_steps || h->due_from != INT64_MAX);
 }
 
+/* Whether checkpoints have the position: other hooks begin again in each session. */
+static bool is_saved(const hs__hook_schedule *h)
+{
+    return h->every_n_steps || h->n_steps;
+}
+
 /* Which hooks have conditions, and what a run must read for them. */
 static void find_needs(struct hs_session *session)
 {
@@ -272,6 +278,8 @@ void hs__schedule_decide_after(struct hs_session *session)
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &s->hooks[i];
         const bool called = session->hooks[i].kinds >> session->context.kind & 1;
+        if (h->is_set && !h->started)
+            start(s, h, position(s, h));
         if (!h->is_set || h->is_before)
             continue;
         session->hooks[i].values.request = NULL;
@@ -280,15 +288,6 @@ void hs__schedule_decide_after(struct hs_session *session)
     s->seen_after = hs__schedule_seen(session);
     list_due(session);
     find_next(session);
-}
-
-void hs__schedule_set_back(struct hs_session *session)
-{
-    hs__schedule_restart(session);
-    for (size_t i = 0; i < session->n_hooks; i++)
-        if (session->schedule.hooks[i].is_set)
-            start(&session->schedule, &session->schedule.hooks[i],
-                  position(&session->schedule, &session->schedule.hooks[i]));
 }
 
 void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
@@ -332,8 +331,11 @@ void hs__schedule_end_run(struct hs_session *session)
 
 void hs__schedule_restart(struct hs_session *session)
 {
-    for (size_t i = 0; i < session->n_hooks; i++)
-        session->schedule.hooks[i].started = false;
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        hs__hook_schedule *h = &session->schedule.hooks[i];
+        h->started = false;
+        h->marked &= !h->first || is_saved(h);
+    }
     session->schedule.is_stale = true;
 }
 
@@ -393,5 +395,5 @@ bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
     const hs__hook_schedule *h = schedule_of(hook);
     *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
                                      .self = hook, .bytes = 3 * sizeof(int64_t));
-    return h->every_n_steps || h->n_steps;
+    return is_saved(h);
 }

@@ -711,14 +711,13 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
 /* After the hooks' begin: checks that the graph has what the conditions and the fixed fetches need. */
 hs_code hs__schedule_begin(struct hs_session *session, hs_error *err);
 void hs__schedule_free(struct hs_session *session);
-/* The session is created: the next run begins all intervals that have not begun. */
+/* The session is created, or its step is set back: the next decision begins all intervals that have not begun. */
 void hs__schedule_restart(struct hs_session *session);
 /* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
 bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
-/* Parts of the next three functions. */
+/* Parts of the next two functions. */
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
 void hs__schedule_decide_after(struct hs_session *session);
-void hs__schedule_set_back(struct hs_session *session);
 
 static inline int64_t hs__schedule_seen(const struct hs_session *session)
 {
@@ -755,9 +754,9 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
         s->step = step;
         s->moves = session->raw.moves;
         if (step < before)
-            hs__schedule_set_back(session);
+            hs__schedule_restart(session);
     }
-    if (s->step >= s->next_after || s->now_ns >= s->next_ns || s->group_ns >= s->next_group_ns ||
+    if (s->is_stale || s->step >= s->next_after || s->now_ns >= s->next_ns || s->group_ns >= s->next_group_ns ||
         s->seen_after != hs__schedule_seen(session))
         hs__schedule_decide_after(session);
     return HS_OK;
