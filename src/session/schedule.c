@@ -181,6 +181,7 @@ static int64_t listed_from(const hs__hook_schedule *h, int64_t step)
 static void start(const hs__schedule *s, hs__hook_schedule *h, int64_t at)
 {
     h->started = true;
+    h->has_acted &= h->acted == at;
     h->acted = at;
     if (h->counts_from > at)
         h->marked = false;
@@ -307,6 +308,7 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     h->marked = true;
     h->by_steps = false;
     h->acted = at;
+    h->has_acted = true;
     h->next_listed = listed_from(h, plus(at, 1));
 }
 
@@ -314,13 +316,13 @@ bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
 {
     hs__schedule *s = &session->schedule;
     const hs__hook_schedule *h = &s->hooks[hook - session->hooks];
-    if (!h->last || !h->started)
+    if (!h->last || !s->all_runs)
         return false;
     if (s->has_step && !h->counts_runs) { /* runs without hooks may have changed it */
         int64_t step = hs_raw_session_global_step(&session->raw, NULL);
         s->step = step < 0 ? s->step : step;
     }
-    return position(s, h) != h->acted;
+    return !h->has_acted || position(s, h) != h->acted;
 }
 
 void hs__schedule_end_run(struct hs_session *session)

@@ -33,6 +33,7 @@ typedef struct hs__hook_schedule {
     int64_t runs_before; /* with counts_runs: runs of earlier sessions */
     int64_t next_listed; /* INT64_MAX: none; UNKNOWN: not started */
     int64_t acted;       /* the step at which it last acted or was started */
+    bool has_acted;      /* it has acted there */
     int64_t last_ns;     /* 0: not known */
     int64_t requests;    /* save requests up to its last act */
 } hs__hook_schedule;
