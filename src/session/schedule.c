@@ -195,8 +195,6 @@ static void start(const hs__schedule *s, hs__hook_schedule *h, int64_t at)
         h->marked = true;
         h->counts_from = at;
         h->last_ns = now_of(s, h);
-    } else if (h->marked && !h->last_ns) {
-        h->last_ns = now_of(s, h);
     }
 }
 
@@ -212,7 +210,7 @@ static bool is_due(const struct hs_session *session, hs__hook_schedule *h, int64
         (h->on_request && requests_of(session, h) != h->requests))
         return true;
     const bool by_time = h->every_ns && h->marked && now - h->last_ns >= h->every_ns;
-    return by_time && (h->is_before || at != h->acted); /* a second act at the same step would repeat the first */
+    return by_time && at != h->acted; /* after a run without a step, a second act would repeat the first */
 }
 
 /* Finds the earliest values at which a hook is due. Below them, no decision is needed. */
@@ -283,7 +281,6 @@ void hs__schedule_decide_after(struct hs_session *session)
             start(s, h, position(s, h));
         if (!h->is_set || h->is_before)
             continue;
-        session->hooks[i].values.request = NULL;
         h->acts = called && is_due(session, h, position(s, h));
     }
     s->seen_after = hs__schedule_seen(session);

@@ -23,8 +23,9 @@ typedef struct actor {
     hs_code fails_before;    /* before_run fails once with this code */
     int64_t due_at_creation; /* hs_raw_session_due_from in after_create_session, before_run, after_run. 0: no call */
     int64_t due_in_before, due_in_after;
-    int64_t restores_at; /* after_run at this step restores `copy` */
-    int ends;            /* after_run calls before the call of `end` */
+    int64_t restores_at;     /* after_run at this step restores `copy` */
+    int64_t restores_before; /* the same for before_run */
+    int ends;                /* after_run calls before the call of `end` */
     struct world *w;
     hs_hook_ops ops;
 } actor;
@@ -80,6 +81,10 @@ static hs_code actor_before(void *self, hs_run_context *run, const hs_run_args *
     note(a->before, step_of(a, run));
     if (a->due_in_before)
         hs_raw_session_due_from(hs_run_context_session(run), a->due_in_before);
+    if (a->restores_before && step_of(a, run) == a->restores_before) {
+        a->restores_before = 0;
+        return hs_raw_session_restore_copy(hs_run_context_session(run), a->w->copy, err);
+    }
     if (a->fails_before) {
         hs_code code = a->fails_before;
         a->fails_before = HS_OK;
@@ -479,6 +484,10 @@ static void last_does_not_act_again_at_a_step_at_which_the_hook_has_acted(void *
     assert_acts(w, HS_TRIGGER(.every_n_steps = 5, .last = true), " 5 10 15 20", " 5 10 15 20");
     assert_acts(w, HS_TRIGGER(.every_n_steps = 8, .last = true), " 8 16 20", " 8 16 20");
     assert_acts(w, HS_TRIGGER(.first = true, .last = true), " 1 20", " 1 20");
+    actor one = {.when = HS_TRIGGER(.first = true, .last = true)};
+    fresh(w);
+    train_to(w, &one, 1);
+    assert_string_equal(one.text, " 1");
     actor a = {.when = HS_TRIGGER(.every_n_steps = 4, .last = true), .fails_at = 4, .code = HS_STOP};
     fresh(w);
     open_one(w, &a);
@@ -486,6 +495,25 @@ static void last_does_not_act_again_at_a_step_at_which_the_hook_has_acted(void *
         hs_session_run(w->session, "train", &w->err);
     end_well(w);
     assert_string_equal(a.text, " 4");
+}
+
+static void last_acts_at_a_step_that_another_than_a_hooked_run_has_made(void **state)
+{
+    world *w = *state;
+    for (int backwards = 0; backwards < 2; backwards++) {
+        actor a = {.when = HS_TRIGGER(.every_n_steps = 4, .last = true)};
+        fresh(w);
+        open_one(w, &a);
+        run_to(w, 4);
+        if (backwards)
+            assert_ok(hs_session_run(w->session, "back", &w->err), &w->err);
+        else
+            assert_ok(
+                hs_raw_session_run(hs_session_raw(w->session), HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, &w->err),
+                &w->err);
+        end_well(w);
+        assert_string_equal(a.text, backwards ? " 4 2" : " 4 5");
+    }
 }
 
 static void last_acts_after_runs_that_make_no_step(void **state)
@@ -853,20 +881,22 @@ static void who_stopped_the_training_and_who_acted_before_do_not_act_again_after
         actor a = {.name = "a", .shape = (shape)s, .when = HS_EVERY_STEPS(4)};
         actor stop = {.name = "stop", .shape = (shape)s, .when = HS_EVERY_STEPS(4), .fails_at = 4, .code = HS_STOP};
         actor late = {.name = "late", .shape = (shape)s, .when = HS_EVERY_STEPS(4)};
-        const hs_hook hooks[] = {hook_of(w, &a), hook_of(w, &stop), hook_of(w, &late)};
+        actor listed = {.name = "listed", .shape = (shape)s, .when = HS_AT_STEPS(4, 7)};
+        const hs_hook hooks[] = {hook_of(w, &a), hook_of(w, &stop), hook_of(w, &late), hook_of(w, &listed)};
         fresh(w);
-        open_all(w, hooks, 3);
+        open_all(w, hooks, 4);
         while (!hs_session_should_stop(w->session))
             hs_session_run(w->session, "train", &w->err);
         end_well(w);
         assert_int_equal(w->outcome.reason, HS_REASON_STOPPED);
         assert_string_equal(w->outcome.hook, "stop");
-        open_all(w, hooks, 3);
+        open_all(w, hooks, 4);
         run_to(w, 9);
         end_well(w);
         assert_string_equal(a.text, " 4 8");
         assert_string_equal(stop.text, " 4 8");
         assert_string_equal(late.text, " 5 9"); /* it was skipped at 4 */
+        assert_string_equal(listed.text, " 5 7");
     }
 }
 
@@ -923,6 +953,47 @@ static void after_a_rollback_the_hook_acts_by_the_restored_position(void **state
         end_well(w);
         assert_string_equal(a.text, " 4 7 8 7 8 12");
     }
+}
+
+static void after_a_rollback_counted_runs_continue_and_seconds_begin_again(void **state)
+{
+    world *w = *state;
+    for (int s = AFTER_ONLY; s <= FETCHES; s++) {
+        actor runs = {.name = "runs", .shape = (shape)s, .when = {.every_n_steps = 4, .counts_runs = true}};
+        actor secs = {.name = "secs", .shape = (shape)s, .when = {.every_n_steps = 100, .every_n_secs = 10}};
+        for (int which = 0; which < 2; which++) {
+            actor *a = which ? &secs : &runs;
+            fresh(w);
+            w->secs = 6;
+            open_one(w, a);
+            run_to(w, 5);
+            assert_ok(hs_raw_session_copy_state(hs_session_raw(w->session), &w->copy, &w->err), &w->err);
+            run_to(w, 6);
+            assert_ok(hs_raw_session_restore_copy(hs_session_raw(w->session), w->copy, &w->err), &w->err);
+            run_to(w, 9);
+            end_well(w);
+            hs_state_copy_free(w->copy);
+            w->copy = NULL;
+        }
+        assert_string_equal(runs.text, " 4 8");
+        assert_string_equal(secs.text, " 3 5 8");
+    }
+}
+
+static void a_rollback_in_before_run_leaves_the_restored_positions(void **state)
+{
+    world *w = *state;
+    actor a = {.when = HS_AT_STEPS(5)}, b = {.name = "b", .when = HS_EVERY_STEPS(3)};
+    actor rolls = {.name = "rolls", .shape = BEFORE_ONLY, .restores_before = 1};
+    const hs_hook hooks[] = {hook_of(w, &a), hook_of(w, &rolls), hook_of(w, &b)};
+    open_all(w, hooks, 3);
+    assert_ok(hs_raw_session_copy_state(hs_session_raw(w->session), &w->copy, &w->err), &w->err);
+    run_kind(w, HS_RUN_TRAIN, 2);
+    assert_int_equal(w->step, 1);
+    run_to(w, 8);
+    end_well(w);
+    assert_string_equal(a.text, " 5");
+    assert_string_equal(b.text, " 4 7"); /* counted from the first step after the rollback */
 }
 
 /* The hooks act in the run of the rollback, in front of the hook that makes it and behind it. */
@@ -1124,7 +1195,7 @@ typedef struct {
     hs_trigger other; /* of the first hook on rank 1, if it is set */
 } team;
 
-/* Rank 0's clock advances by 6 s in a run, the others' clocks by 50 s and more. */
+/* Rank 0's clock is ahead, and advances by 6 s in a run; the others' clocks advance by 1 s and by 50 s. */
 static int run_rank(void *user, const hs_group *group)
 {
     const int32_t rank = group->ops->rank(group->self);
@@ -1137,8 +1208,8 @@ static int run_rank(void *user, const hs_group *group)
     w->env.clock = hs_test_system_env(w->system)->clock;
     w->env.logger = hs_test_system_env(w->system)->logger;
     w->group = group;
-    w->secs = rank ? 50 * rank : 6;
-    hs_test_system_advance(w->system, 1e6 * rank);
+    w->secs = rank == 0 ? 6 : rank == 1 ? 1 : 50;
+    hs_test_system_advance(w->system, 1e6 * (RANKS - rank));
     a[0] = (actor){.name = "secs", .when = HS_EVERY_SECS(10)};
     a[1] = (actor){.name = "before", .shape = FETCHES, .when = HS_EVERY_SECS(10)};
     a[2] = (actor){.name = "request", .when = HS_TRIGGER(.on_request = true)};
@@ -1242,6 +1313,7 @@ int main(void)
         when_test(first_alone_acts_again_in_a_resumed_session_and_after_a_recovery),
         when_test(last_acts_when_the_session_ends_with_the_fetches_of_a_run_of_its_own),
         when_test(last_does_not_act_again_at_a_step_at_which_the_hook_has_acted),
+        when_test(last_acts_at_a_step_that_another_than_a_hooked_run_has_made),
         when_test(last_acts_after_runs_that_make_no_step),
         when_test(last_does_not_act_before_any_run_nor_after_a_failure),
         when_test(last_does_not_shift_the_interval_of_the_next_session),
@@ -1264,6 +1336,8 @@ int main(void)
         when_test(who_stopped_the_training_and_who_acted_before_do_not_act_again_after_the_resume),
         when_test(after_a_recovery_the_hook_acts_again_at_the_steps_that_are_made_again),
         when_test(after_a_rollback_the_hook_acts_by_the_restored_position),
+        when_test(after_a_rollback_counted_runs_continue_and_seconds_begin_again),
+        when_test(a_rollback_in_before_run_leaves_the_restored_positions),
         when_test(a_rollback_by_a_hook_leaves_the_restored_positions_of_all_hooks),
         when_test(after_a_rollback_and_no_further_run_last_acts_at_the_restored_step),
         when_test(after_the_program_sets_the_step_back_the_intervals_begin_again),
