@@ -10,8 +10,8 @@
 /* Hooks: callbacks around each run of a session. Use this header to write a hook (docs/guide/writing-a-hook.md); ready-made
  * hooks are in hooksess/hooks/.
  *
- *     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "print", .fetches = HS_NAMES("loss"), .after_run =
- * print);
+ *     static const hs_hook_ops ops =
+ *         HS_INIT(hs_hook_ops, .name = "print", .fetches = HS_NAMES("loss"), .after_run = print);
  *     ...
  *     hs_hook hook = HS_HOOK(.ops = &ops, .when = HS_EVERY_STEPS(100));
  *     hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), &err);

@@ -168,8 +168,6 @@ static hs_code call_after_run(struct hs_session *session, hs_error *err)
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
             return code;
     }
-    if (schedule->is_acting)
-        hs__schedule_end_run(session);
     return HS_OK;
 }
 
@@ -237,8 +235,6 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     session->context.after = true;
     if (!code && hook->after_run)
         code = hook->after_run(hook->self, &session->context, values, err);
-    if (!code || code == HS_STOP)
-        hs__schedule_acted(session, hook);
     return code;
 }
 

@@ -303,7 +303,6 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     if (!h->marked || !h->every_n_steps || h->by_steps)
         h->counts_from = at;
     h->marked = true;
-    h->by_steps = false;
     h->acted = at;
     h->has_acted = true;
     h->next_listed = listed_from(h, plus(at, 1));
@@ -320,12 +319,6 @@ bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
         s->step = step < 0 ? s->step : step;
     }
     return !h->has_acted || position(s, h) != h->acted;
-}
-
-void hs__schedule_end_run(struct hs_session *session)
-{
-    list_due(session);
-    find_next(session);
 }
 
 void hs__schedule_restart(struct hs_session *session)

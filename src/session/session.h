@@ -764,9 +764,7 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
 
 /* The session ends: whether the hook has `last`, and has not acted at this step. */
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook);
-/* A hook with conditions has acted. */
+/* A hook of this run has acted. */
 void hs__schedule_acted(struct hs_session *session, const hs__hook *hook);
-/* After a run in which hooks with conditions were called. */
-void hs__schedule_end_run(struct hs_session *session);
 
 #endif

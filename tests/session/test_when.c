@@ -42,7 +42,7 @@ typedef struct world {
     double secs_in;   /* in each run */
     int64_t fails_at; /* the run from this step fails once. -1: none */
     hs_code code;
-    bool requests_then; /* a save is requested in that run */
+    bool requests_then; /* a save is requested in that run; with HS_OK, it does not fail */
     hs_state_copy *copy;
     hs_outcome outcome;
     hs_error err;
@@ -147,7 +147,8 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
         w->fails_at = -1;
         if (w->requests_then)
             hs_session_request_save(w->session);
-        return hs_error_set(err, w->code, "the run failed");
+        if (w->code)
+            return hs_error_set(err, w->code, "the run failed");
     }
     w->step += w->by;
     return HS_OK;
@@ -584,6 +585,20 @@ static void a_request_acts_once_and_does_not_shift_the_interval(void **state)
     }
 }
 
+static void a_request_in_a_run_acts_after_it_or_in_the_next_run(void **state)
+{
+    world *w = *state;
+    w->requests_then = true;
+    w->code = HS_OK;
+    for (int s = AFTER_ONLY; s <= FETCHES; s++) {
+        actor a = {.shape = (shape)s, .when = HS_TRIGGER(.on_request = true)};
+        fresh(w);
+        w->fails_at = 4;
+        train_to(w, &a, 8);
+        assert_string_equal(a.text, s == AFTER_ONLY ? " 5" : " 6");
+    }
+}
+
 static void a_request_waits_for_a_run_of_the_hooks_kind(void **state)
 {
     world *w = *state;
@@ -846,6 +861,44 @@ static void two_hooks_of_one_name_keep_their_own_positions(void **state)
         assert_string_equal(a.text, " 6 12 18");
         assert_string_equal(b.text, " 1 8 15");
     }
+}
+
+static void assert_position(const char *prefix, const char *key, int64_t counts_from, int64_t next_listed, int64_t runs)
+{
+    hs_error err;
+    int64_t position[3];
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, prefix, &err);
+    assert_non_null(reader);
+    assert_ok(hs_checkpoint_read(reader, key, position, sizeof position, &err), &err);
+    hs_checkpoint_close(reader);
+    assert_int_equal(position[0], counts_from);
+    assert_int_equal(position[1], next_listed);
+    assert_int_equal(position[2], runs);
+}
+
+static void checkpoints_have_the_positions_as_the_page_of_file_formats_says(void **state)
+{
+    world *w = *state;
+    w->secs = 6;
+    actor a[] = {{.when = HS_TRIGGER(.every_n_steps = 4, .every_n_secs = 10)},
+                 {.when = HS_TRIGGER(.at_steps = HS_STEPS(5, 11, 15), .every_n_secs = 10)},
+                 {.when = HS_TRIGGER(.every_n_steps = 3, .first = true, .counts_runs = true)},
+                 {.name = "secs", .when = HS_EVERY_SECS(10)}};
+    const hs_hook hooks[] = {hook_of(w, &a[0]), hook_of(w, &a[1]), hook_of(w, &a[2]), hook_of(w, &a[3])};
+    open_all(w, hooks, 4);
+    run_to(w, 10);
+    end_well(w);
+    char prefix[512];
+    snprintf(prefix, sizeof prefix, "%s/model.ckpt-0", w->directory); /* before the first run */
+    assert_position(prefix, "hooksess/schedule/actor", -1, -1, 0);
+    assert_position(prefix, "hooksess/schedule/actor#2", -1, -1, 0);
+    snprintf(prefix, sizeof prefix, "%s/model.ckpt-10", w->directory);
+    assert_position(prefix, "hooksess/schedule/actor", 8, -1, 0);
+    assert_position(prefix, "hooksess/schedule/actor#2", 0, 11, 0);
+    assert_position(prefix, "hooksess/schedule/actor#3", 10, -1, 10);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, prefix, &w->err);
+    assert_int_equal(hs_checkpoint_find(reader, "hooksess/schedule/secs", NULL, &w->err), HS_NOT_FOUND);
+    hs_checkpoint_close(reader);
 }
 
 static void from_a_checkpoint_without_positions_the_conditions_begin_at_its_step(void **state)
@@ -1318,6 +1371,7 @@ int main(void)
         when_test(last_does_not_act_before_any_run_nor_after_a_failure),
         when_test(last_does_not_shift_the_interval_of_the_next_session),
         when_test(a_request_acts_once_and_does_not_shift_the_interval),
+        when_test(a_request_in_a_run_acts_after_it_or_in_the_next_run),
         when_test(a_request_waits_for_a_run_of_the_hooks_kind),
         when_test(a_request_that_no_hook_has_seen_survives_a_recovery),
         when_test(every_n_secs_counts_from_the_last_act_by_the_clock_at_the_beginning_of_a_run),
@@ -1331,6 +1385,7 @@ int main(void)
         when_test(a_training_resumed_at_any_step_acts_as_an_uninterrupted_one),
         when_test(a_training_resumed_after_each_step_acts_as_an_uninterrupted_one),
         when_test(two_hooks_of_one_name_keep_their_own_positions),
+        when_test(checkpoints_have_the_positions_as_the_page_of_file_formats_says),
         when_test(from_a_checkpoint_without_positions_the_conditions_begin_at_its_step),
         when_test(newly_listed_steps_act_if_they_are_still_to_come),
         when_test(who_stopped_the_training_and_who_acted_before_do_not_act_again_after_the_resume),
