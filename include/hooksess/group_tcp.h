@@ -118,8 +118,8 @@ HS_API void hs_group_tcp_free(hs_group_tcp *group);
  * call  the name of the function, for messages
  * why   the message of the failure, such as "rank 3 has not called allreduce_or for 600 s"
  *
- * HS_INVALID_ARGUMENT: the group is NULL, or the rank does not exist. check and fail return HS_FAILED_PRECONDITION if no call
- * is in progress. */
+ * HS_INVALID_ARGUMENT: the group is NULL, or the rank does not exist. check and fail return HS_FAILED_PRECONDITION if no
+ * call is in progress. */
 HS_API hs_code hs_group_tcp_begin_call(hs_group_tcp *group, const char *call, hs_error *err);
 HS_API hs_code hs_group_tcp_check_call(hs_group_tcp *group, const char *call, hs_error *err);
 HS_API hs_code hs_group_tcp_fail_call(hs_group_tcp *group, int32_t rank, const char *why, hs_error *err);

@@ -11,7 +11,7 @@
  * hooks are in hooksess/hooks/.
  *
  *     static const hs_hook_ops ops =
- *         HS_INIT(hs_hook_ops, .name = "print", .fetches = HS_NAMES("loss"), .after_run = print);
+ *         HS_INIT(hs_hook_ops, .name = "print", .fetches = HS_NAMES("loss"), .after_run = after_run);
  *     ...
  *     hs_hook hook = HS_HOOK(.ops = &ops, .when = HS_EVERY_STEPS(100));
  *     hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), &err);

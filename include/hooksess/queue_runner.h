@@ -49,8 +49,9 @@ HS_API void hs_threads_free(hs_threads *threads);
  *              still fill it. NULL: no list
  *
  * On failure the list gets no handles. If a thread cannot be started, the coordinator stops with the error, the queues are
- * cancelled, and the threads of this call end and leave the list. HS_UNIMPLEMENTED: the backend has no hs_backend_ops.fork.
- * HS_NOT_FOUND: an op does not exist. TensorFlow: QueueRunner.create_threads. */
+ * cancelled, and the list ends before the first thread that was not started before this call. The threads after it end.
+ * HS_UNIMPLEMENTED: the backend has no hs_backend_ops.fork. HS_NOT_FOUND: an op does not exist. TensorFlow:
+ * QueueRunner.create_threads. */
 HS_API hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
                                               bool start, hs_threads *threads, hs_error *err);
 /* Copies the kept error number `index` to `out`, which may be NULL. False after the last. The next start discards the

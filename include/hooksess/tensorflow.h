@@ -56,8 +56,8 @@ typedef struct hs_tensorflow_options {
     /* The default target of sessions: "" or "local" for this process, or "grpc://host:port". NULL: the target of `server`,
      * or "" */
     const char *target;
-    /* The default ConfigProto of sessions, serialized, as by tf.ConfigProto(...).SerializeToString() in Python; {0x38, 1} is
-     * allow_soft_placement */
+    /* The default ConfigProto of sessions, serialized, as by tf.ConfigProto(...).SerializeToString() in Python; {0x38, 1}
+     * is allow_soft_placement */
     hs_bytes config;
     /* The path of libtensorflow_cc.so.2, one per process. NULL: in the directory of the environment variable
      * TENSORFLOW_ROOT; if not set, as the system's loader finds it, or at its place at build time */

@@ -11,7 +11,6 @@
 #include "replicas/group.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The message of a rank: a result; then its error message if the result is not HS_OK, else one record for each state. Ranks

@@ -450,23 +450,26 @@ static hs_code write_values(restoring *r, hs_error *err)
     return code;
 }
 
-/* After a failure the model is partly restored: hooks do not save it. */
+/* After a failure the model may be partly restored: hooks do not save it. */
 static hs_code change_model(restoring *r, hs_error *err)
 {
     hs_error error = {0};
     hs_code code = HS_OK;
+    bool variables_changed = r->program != NULL;
     if (r->program) {
         code = r->program->restore_variables(r->program->user, r->session, r->archive->path, &error);
         code = hs__normalize_error(code, "restore_variables", &error);
         if (code == HS_INVALID_ARGUMENT)
             return hs__error_copy(err, &error); /* it has changed nothing */
-        if (code)
-            hs_error_prefix(&error, HS__PARTLY_RESTORED);
     }
     if (!code && r->bundle)
         code = hs__states_load(&r->states, r->bundle, r->session, &error);
     hs__raw_session_moved(r->session);
-    if (!code && (code = write_values(r, &error)))
+    if (!code) {
+        variables_changed = true;
+        code = write_values(r, &error);
+    }
+    if (code && variables_changed)
         hs_error_prefix(&error, HS__PARTLY_RESTORED);
     if (code)
         hs_raw_session_refuse_saves(r->session, &error);

@@ -29,10 +29,10 @@ typedef struct hs__acceptance {
 } hs__acceptance;
 
 /* restore_newest.c. `others` is NULL without a group. Restores the newest valid checkpoint of a directory. Candidates, in
- * this order: the newest of the state file, the others that it lists, all that are found. *restored is the path, for
- * hs__free; NULL: the directory has no checkpoint. A damaged checkpoint is skipped with a warning. DATA_LOSS or NOT_FOUND:
- * all were skipped. A checkpoint that the system cannot read now, or that does not fit the model, is an error, and no other
- * is tried. */
+ * this order: those later than the newest of the state file, left by a crash (saver.h); the newest of the state file; the
+ * others that it lists; all others that are found. *restored is the path, for hs__free; NULL: the directory has no
+ * checkpoint. A damaged checkpoint is skipped with a warning. DATA_LOSS or NOT_FOUND: all were skipped. A checkpoint that
+ * the system cannot read now, or that does not fit the model, is an error, and no other is tried. */
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
                            const hs_restore_options *options, const hs__acceptance *others, char **restored, hs_error *err);
 

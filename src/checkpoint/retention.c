@@ -3,7 +3,6 @@
  * chooses those to delete, hs__saver_write_state_file lists them, and hs__delete_expired deletes them. */
 #include "checkpoint/saver.h"
 
-#include "base/files.h"
 #include "formats/bundle.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 /* How a checkpoint is committed. save_all in save.c calls the steps in this order: 0 and 4 are in directory.c, 1 in save.c,
- * 2 and 3 in commit.c, 5 in state_file.c, 6 in retention.c.
+ * 2 and 3 in commit.c, 5 and 6 in retention.c.
  *
  *   0. The directory is locked against other processes. When the lock is new, the directory is synced, because names that
  *      are visible may be those of a killed process that had not synced them. Files of interrupted saves are removed.

@@ -10,7 +10,6 @@
 #include "checkpoint/saver.h"
 #include "session/session.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Lines. */

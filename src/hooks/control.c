@@ -5,7 +5,6 @@
 #include <hooksess/hooks/control.h>
 
 #include "base/c_locale.h"
-#include "base/error.h"
 #include "base/json_reader.h"
 #include "base/redirect_posix.h"
 #include "hooks/make.h"

@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "hooks/lookup.h"
-#include "hooks/make.h"
 #include "hooks/ranks.h"
 
 #include <math.h>

@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timer counts runs. before_run decides whether a run is logged, and log_values writes its line. */
+/* before_run fetches the values, and log_values writes their line. */
 #include <hooksess/hooks/logging_tensor.h>
 
 #include "base/text.h"
 #include "base/trigger.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
-#include "hooks/timing.h"
 
 #include <stdio.h>
 
-enum { LINE = 1900, SHOWN_ELEMENTS = 16, NOT_LOGGED = -1 };
-
-static const int64_t MOST_RUNS = INT64_MAX / 2;
+enum { LINE = 1900, SHOWN_ELEMENTS = 16 };
 
 typedef struct {
     hs__hook_base base;
     const char *const *tensors, *const *labels;
     hs_logging_format_fn formatter;
     void *user;
-    bool at_end;
-    hs__timing timing;
-    int64_t runs;   /* the timer counts them */
-    int64_t logged; /* the run of the last line */
-    bool started, logs_now, has_step;
+    bool at_end, has_step;
+    int64_t logged_ns; /* when the last line was made, or the session; 0: no line yet */
     hs_run_args args;
     const hs_env *session_env;
     int32_t rank;
@@ -35,10 +29,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = HS_OK;
     hook->session_env = hs_backend_env(backend);
     hook->has_step = hs_backend_global_step_name(backend) != NULL;
-    hook->runs = 0;
-    hook->logged = NOT_LOGGED;
-    hook->started = hook->logs_now = false;
-    hs_timer_reset(hook->timing.timer);
+    hook->logged_ns = 0;
     for (size_t i = 0; !code && hook->tensors[i]; i++)
         code = hs_backend_check_tensor(backend, hook->tensors[i], err);
     return code;
@@ -46,8 +37,13 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
+    logging_tensor *hook = self;
     (void)coordinator, (void)err;
-    ((logging_tensor *)self)->rank = hs__session_rank(session);
+    hook->rank = hs__session_rank(session);
+    if (!hs__trigger_is_set(&hook->base.when)) /* a line at the end only */
+        hs_raw_session_due_from(session, HS_NEVER);
+    if (!hook->base.when.first || hs_raw_session_restored_from(session))
+        hook->logged_ns = hs_env_monotonic_ns(hook->session_env);
     return HS_OK;
 }
 
@@ -105,32 +101,20 @@ static void log_values(const logging_tensor *hook, const hs_raw_session *session
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    logging_tensor *hook = self;
-    (void)err;
-    if (!hook->started) {
-        hs_timer_start(hook->timing.timer, hook->runs);
-        hs_timer_begin(hook->timing.timer, run, hook->runs);
-        hook->started = true;
-    }
-    hook->logs_now = hs_timer_due(hook->timing.timer, run, hook->runs + 1);
-    if (hook->logs_now)
-        *args = &hook->args;
+    (void)run, (void)err;
+    *args = &((const logging_tensor *)self)->args;
     return HS_OK;
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     logging_tensor *hook = self;
-    double elapsed;
-    hook->runs++;
-    if (hook->logs_now) {
-        int64_t step = hook->has_step ? hs_run_context_global_step(run, err) : -1;
-        if (hook->has_step && step < 0)
-            return err->code;
-        bool before = hs_timer_mark(hook->timing.timer, run, hook->runs, &elapsed, NULL);
-        log_values(hook, hs_run_context_session(run), values, step, before ? &elapsed : NULL);
-        hook->logged = hook->runs;
-    }
+    const int64_t step = hook->has_step ? hs_run_context_global_step(run, err) : -1, now = hs_run_context_now(run);
+    if (hook->has_step && step < 0)
+        return err->code;
+    const double elapsed = (double)(now - hook->logged_ns) * 1e-9;
+    log_values(hook, hs_run_context_session(run), values, step, hook->logged_ns ? &elapsed : NULL);
+    hook->logged_ns = now;
     return HS_OK;
 }
 
@@ -138,7 +122,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     logging_tensor *hook = self;
     const hs_run_values *values;
-    if (!hook->at_end && (!hook->timing.last || hook->logged == hook->runs))
+    if (!hook->at_end)
         return HS_OK;
     hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
     if (!code)
@@ -146,32 +130,9 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     return code;
 }
 
-static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
-{
-    const logging_tensor *hook = self;
-    hs_code code = hs_state_writer_write(out, &hook->runs, sizeof hook->runs, err);
-    return code ? code : hs_timer_save(hook->timing.timer, out, err);
-}
-
-static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
-{
-    logging_tensor *hook = self;
-    int64_t runs;
-    hs_code code = hs_state_reader_read(in, &runs, sizeof runs, err);
-    if (code)
-        return code;
-    if (runs < 0 || runs > MOST_RUNS)
-        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld runs", (long long)runs);
-    hook->runs = runs;
-    hook->logged = NOT_LOGGED;
-    hook->started = false;
-    return hs_timer_load(hook->timing.timer, in, err);
-}
-
 static void destroy(void *self)
 {
     logging_tensor *hook = self;
-    hs_timer_free(hook->timing.timer);
     if (hook->labels != hook->tensors)
         hs_env_free(&hook->base.env, (void *)hook->labels);
     hs_env_free(&hook->base.env, (void *)hook->tensors);
@@ -180,8 +141,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "logging_tensor", .begin = begin, .after_create_session = after_create_session,
-            .before_run = before_run, .after_run = after_run, .end = end, .save_state = save_state,
-            .load_state = load_state, .destroy = destroy);
+            .before_run = before_run, .after_run = after_run, .end = end, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -209,14 +169,16 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->user = options->user;
     hook->at_end = options->at_end;
     hook->base.flags = hs__writer_flags(options->every_rank);
-    const hs__timing_options timing = {.secs = options->every_n_secs,
-                                       .steps = options->every_n_steps,
-                                       .when = options->when,
-                                       .first = true,
-                                       .optional = options->at_end};
-    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    const hs__when_options when = {.secs = options->every_n_secs,
+                                   .steps = options->every_n_steps,
+                                   .when = options->when,
+                                   .first = true,
+                                   .counts_runs = true,
+                                   .optional = options->at_end};
+    hs_code code = hs__hook_when(hook, &when, err);
     if (code)
         return code;
+    hook->base.when.last &= !hook->at_end; /* end() makes the line in any case */
     hook->tensors = hook->labels = hs__hook_names(hook, options->tensors, err);
     if (hook->tensors && options->labels)
         hook->labels = hs__hook_names(hook, options->labels, err);

@@ -65,12 +65,12 @@ hs_code hs__hook_when(void *self, const hs__when_options *options, hs_error *err
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "%s of every_n_secs and every_n_steps is given; give exactly one of the two, or when",
                             secs ? "each" : "none");
+    if (!given && !secs && !steps && !options->default_steps)
+        return HS_OK; /* optional */
     if (!given)
         when = (hs_trigger){.every_n_steps = secs || steps ? options->steps : options->default_steps,
                             .every_n_secs = options->secs,
                             .first = options->first};
-    if (!hs__trigger_is_set(&when))
-        return HS_OK;
     hs_code code = hs__trigger_check(&when, err);
     if (code && given)
         hs_error_prefix(err, "when");

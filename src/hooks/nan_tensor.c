@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timer counts runs. before_run fetches the tensor, and after_run checks it and ends the training if it is not finite.
- */
+/* before_run fetches the tensor, and after_run checks it and ends the training if it is not finite. */
 #include <hooksess/hooks/nan_tensor.h>
 
 #include "hooks/make.h"
-#include "hooks/timing.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,9 +12,6 @@ typedef struct {
     char *tensor;
     const char *names[2];
     bool stop;
-    hs__timing timing; /* without a timer, every run is checked */
-    int64_t runs;      /* the timer counts them */
-    bool started, checks_now;
     hs_run_args args;
     hs_host_copy copy;
     const hs_env *session_env;
@@ -26,25 +21,13 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     nan_tensor *hook = self;
     hook->session_env = hs_backend_env(backend);
-    hook->runs = 0;
-    hook->started = false;
-    hs_timer_reset(hook->timing.timer);
     return hs_backend_check_tensor(backend, hook->tensor, err);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    nan_tensor *hook = self;
-    hs_timer *timer = hook->timing.timer;
-    (void)err;
-    if (!hook->started) {
-        hs_timer_start(timer, 0);
-        hs_timer_begin(timer, run, 0);
-        hook->started = true;
-    }
-    hook->checks_now = !timer || hs_timer_due(timer, run, hook->runs + 1);
-    if (hook->checks_now)
-        *args = &hook->args;
+    (void)run, (void)err;
+    *args = &((const nan_tensor *)self)->args;
     return HS_OK;
 }
 
@@ -62,10 +45,6 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     nan_tensor *hook = self;
     hs_tensor copy;
-    hook->runs++;
-    if (!hook->checks_now)
-        return HS_OK;
-    hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
     const hs_tensor *value = hs_run_values_tensor(values, 0);
     if (is_finite_number(value))
         return HS_OK;
@@ -107,7 +86,6 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static void destroy(void *self)
 {
     nan_tensor *hook = self;
-    hs_timer_free(hook->timing.timer);
     hs_host_copy_free(&hook->copy);
     hs_env_free(&hook->base.env, hook->tensor);
     hs__hook_free(hook);
@@ -131,17 +109,16 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     nan_tensor *hook = self;
     const hs_nan_tensor_options *options = given;
-    const hs__timing_options timing = {.secs = options->every_n_secs,
-                                       .steps = options->every_n_steps,
-                                       .when = options->when,
-                                       .first = true,
-                                       .optional = true};
-    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    const hs__when_options when = {.secs = options->every_n_secs,
+                                   .steps = options->every_n_steps,
+                                   .when = options->when,
+                                   .first = true,
+                                   .counts_runs = true,
+                                   .optional = true,
+                                   .no_last = "the hook checks runs"};
+    hs_code code = hs__hook_when(hook, &when, err);
     if (code)
         return code;
-    if (hook->timing.last)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "when: last is set, but the hook checks runs, and no run follows the last one");
     hook->copy.env = &hook->base.env;
     hook->stop = options->on_nan == HS_NAN_STOP;
     if (!(hook->tensor = hs__hook_text(hook, options->tensor, err)))

@@ -4,8 +4,6 @@
 
 #include "hooks/make.h"
 #include "hooks/ranks.h"
-#include "hooks/step_clock.h"
-#include "hooks/timing.h"
 #include "session/services.h"
 
 #include <stdio.h>
@@ -13,11 +11,11 @@
 
 typedef struct {
     hs__hook_base base;
-    hs__timing timing;
     char *trace_dir;
     bool show_memory;
     const hs_env *session_env;
-    hs__step_clock clock;        /* used if the schedule is by steps */
+    int64_t untraced_from;       /* the run that begins at this step is not traced; -1: none */
+    int64_t step;                /* of the profile */
     bool traces_now, writes_now; /* traces: in this run; writes: in its boundary */
     void *metadata;              /* a copy, because runs of other hooks may replace the backend's before the boundary */
     size_t metadata_bytes;
@@ -27,17 +25,20 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     profiler *hook = self;
     hook->session_env = hs_backend_env(backend);
-    hs__step_clock_reset(&hook->clock);
-    hook->traces_now = hook->writes_now = false;
-    hs_timer_reset(hook->timing.timer);
+    hook->writes_now = false;
     return hs_backend_check_global_step(backend, err);
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     profiler *hook = self;
+    const hs_trigger *when = &hook->base.when;
     (void)coordinator;
-    hook->clock.has_step = false; /* a recovery may have changed the step */
+    hook->untraced_from = -1;
+    /* As in TensorFlow, the first run of a training begins the interval. */
+    if (when->every_n_steps == 1 && !when->first && !hs_raw_session_restored_from(session) &&
+        (hook->untraced_from = hs_raw_session_global_step(session, err)) < 0)
+        return err->code;
     return hs__add_rank(hook, session, &hook->trace_dir, err);
 }
 
@@ -46,17 +47,10 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     static const hs_run_options full = HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL);
     static const hs_run_args traced = HS_INIT(hs_run_args, .options = &full);
     profiler *hook = self;
-    hs_timer *timer = hook->timing.timer;
-    hook->traces_now = hook->writes_now = false;
-    if (hook->timing.by_steps && !hook->clock.has_step) {
-        int64_t step = hs_run_context_global_step(run, err);
-        if (step < 0)
-            return err->code;
-        hook->clock.step = step;
-        hook->clock.has_step = true;
-        hs_timer_start(timer, step);
-    }
-    hook->traces_now = hs_timer_due(timer, run, hs__step_clock_next(&hook->clock));
+    int64_t step = hook->untraced_from < 0 ? 0 : hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
+    hook->traces_now = hook->untraced_from < 0 || step != hook->untraced_from;
     if (hook->traces_now) {
         *args = &traced;
         hs__run_context_record_spans(run);
@@ -73,23 +67,17 @@ static void drop_metadata(profiler *hook)
 
 static void skip_profile(const profiler *hook, const char *why)
 {
-    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->clock.step, why);
+    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->step, why);
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     profiler *hook = self;
-    hs_timer *timer = hook->timing.timer;
-    int64_t before = hook->clock.step;
-    bool by_steps = hook->timing.by_steps;
-    int64_t step = by_steps || hook->traces_now ? hs_run_context_global_step(run, err) : before;
-    if (step < 0)
-        return err->code;
-    hs__step_clock_advance(&hook->clock, step, by_steps);
-    hs_timer_begin(timer, run, before);
+    hook->writes_now = false;
     if (!hook->traces_now)
         return HS_OK;
-    hs_timer_mark(timer, run, step, NULL, NULL);
+    if ((hook->step = hs_run_context_global_step(run, err)) < 0)
+        return err->code;
     hs_bytes metadata = hs_run_values_metadata(values);
     drop_metadata(hook);
     if (metadata.size) {
@@ -114,7 +102,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     (void)err;
     if (!hook->writes_now || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    const int64_t step = hook->clock.step;
+    const int64_t step = hook->step;
     const hs_bytes metadata = {hook->metadata, hook->metadata_bytes};
     const hs__trace_options options = {
         .directory = hook->trace_dir, .metadata = metadata, .show_memory = hook->show_memory};
@@ -128,44 +116,30 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     return HS_OK;
 }
 
-static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
-{
-    const profiler *hook = self;
-    return hs__step_clock_save(&hook->clock, hook->timing.timer, out, err);
-}
-
-static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
-{
-    profiler *hook = self;
-    return hs__step_clock_load(&hook->clock, hook->timing.timer, in, err);
-}
-
 static void destroy(void *self)
 {
     profiler *hook = self;
     drop_metadata(hook);
-    hs_timer_free(hook->timing.timer);
     hs_env_free(&hook->base.env, hook->trace_dir);
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = HS_INIT(
-    hs_hook_ops, .name = "profiler", .begin = begin, .after_create_session = after_create_session, .before_run = before_run,
-    .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "profiler", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .boundary = boundary, .destroy = destroy);
 
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     profiler *hook = self;
     const hs_profiler_options *options = given;
     bool somewhere = options->trace_dir && *options->trace_dir;
-    const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when};
-    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    const hs__when_options when = {.secs = options->every_n_secs,
+                                   .steps = options->every_n_steps,
+                                   .when = options->when,
+                                   .no_last = "the hook traces runs"};
+    hs_code code = hs__hook_when(hook, &when, err);
     if (code)
         return code;
-    if (hook->timing.last)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "when: last is set, but the hook traces runs, and no run follows the last one");
     hook->base.flags = hs__writer_flags(options->every_rank);
     hook->show_memory = options->show_memory;
     hook->trace_dir = hs__hook_text(hook, somewhere ? options->trace_dir : ".", err);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* after_run reports the rates when the timer fires: as events, and at most once in a second as a line of the log. */
+/* after_run reports the rates: as events, and at most once in a second as a line of the log. */
 #include <hooksess/hooks/step_counter.h>
 
 #include "base/text.h"
-#include "base/trigger.h"
 #include "hooks/make.h"
-#include "hooks/timing.h"
+#include "session/services.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,17 +21,15 @@ typedef struct {
 
 typedef struct {
     hs__hook_base base;
-    hs__timing timing;
     char *summary_dir, *unit; /* unit NULL: units are not measured */
     double units_per_step, flops_per_step, peak_flops;
     hs_summary_writer *given_writer, *writer; /* writer NULL: no events, only the log */
     char tag[TAG];
     const hs_env *session_env;
-    bool started;      /* since the session was created, or its state was loaded */
-    bool stalled;      /* the step did not advance, which was logged */
-    int64_t last_step; /* the step at the last check for a stall. -1: not checked yet */
-    moment counted;    /* the next event's rate is measured from here */
-    moment logged;     /* and that of the next line from here: the last line, or the begin of the first interval */
+    bool first;     /* the first run has a rate: from the creation of the session */
+    bool begins;    /* the first interval begins after the first run */
+    moment counted; /* the next event's rate is measured from here */
+    moment logged;  /* and that of the next line from here: the last line, or the begin of the first interval */
 } step_counter;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -43,34 +40,24 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
         return code;
     snprintf(hook->tag, sizeof hook->tag, "%s/sec", hs_backend_global_step_name(backend));
     hook->session_env = hs_backend_env(backend);
-    hook->started = hook->stalled = false;
+    hook->begins = !hook->first;
     hook->writer = NULL;
-    hs_timer_reset(hook->timing.timer);
     return HS_OK;
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
-    (void)session, (void)coordinator, (void)err;
-    ((step_counter *)self)->started = false; /* a recovery may have changed the step */
-    return HS_OK;
-}
-
-static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
     step_counter *hook = self;
-    (void)args;
-    if (hook->started)
-        return HS_OK;
-    int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0 ||
-        hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer, err))
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0)
         return err->code;
-    hs_timer_start(hook->timing.timer, step);
-    hook->counted = hook->logged = (moment){step, hs_run_context_now(run)};
-    hook->last_step = -1;
-    hook->started = true;
-    return HS_OK;
+    hook->counted = hook->logged = (moment){step, hs_env_monotonic_ns(hook->session_env)};
+    if (hs_raw_session_restored_from(session)) /* its interval has begun */
+        hook->begins = false;
+    hs__raw_session_warn_of_stalls(session);
+    if (hs_coordinator_should_stop(coordinator)) /* training is already complete */
+        return HS_OK;
+    return hs_raw_session_event_writer(session, hook->summary_dir, hook->given_writer, &hook->writer, err);
 }
 
 static double rate_between(moment from, moment to)
@@ -113,56 +100,19 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     step_counter *hook = self;
     (void)values;
-    if (!hs_timer_may_fire(hook->timing.timer, run))
-        return HS_OK;
-    int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0)
+    moment now = {hs_run_context_global_step(run, err), hs_run_context_now(run)};
+    if (now.step < 0)
         return err->code;
-    bool due = hs_timer_due(hook->timing.timer, run, step), begins = hs_timer_begin(hook->timing.timer, run, step);
-    bool stalled = step == hook->last_step;
-    if (stalled && !hook->stalled)
-        hs_log(hook->session_env, HS_LOG_WARNING,
-               "step %lld: the global step does not advance; check that runs fetch the training op, and that it advances "
-               "the step",
-               (long long)step);
-    hook->stalled = stalled;
-    hook->last_step = step;
-    if (!begins && !due)
-        return HS_OK;
-    moment now = {step, hs_run_context_now(run)};
-    if (!due) {
-        hook->counted = hook->logged = now;
-        return HS_OK;
-    }
-    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
-    return report_rates(hook, now, err);
-}
-
-static hs_code end(void *self, hs_raw_session *session, hs_error *err)
-{
-    step_counter *hook = self;
-    if (!hook->timing.last || !hook->started)
-        return HS_OK;
-    moment now = {hs_raw_session_global_step(session, err), hs_env_monotonic_ns(hook->session_env)};
-    return now.step < 0 || now.step == hook->counted.step ? err->code : report_rates(hook, now, err);
-}
-
-static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
-{
-    return hs_timer_save(((const step_counter *)self)->timing.timer, out, err);
-}
-
-static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
-{
-    step_counter *hook = self;
-    hook->started = false; /* the step has changed */
-    return hs_timer_load(hook->timing.timer, in, err);
+    if (!hook->begins)
+        return report_rates(hook, now, err);
+    hook->begins = false;
+    hook->counted = hook->logged = now;
+    return HS_OK;
 }
 
 static void destroy(void *self)
 {
     step_counter *hook = self;
-    hs_timer_free(hook->timing.timer);
     hs_env_free(&hook->base.env, hook->summary_dir);
     hs_env_free(&hook->base.env, hook->unit);
     hs__hook_free(hook);
@@ -170,8 +120,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "step_counter", .begin = begin, .after_create_session = after_create_session,
-            .before_run = before_run, .after_run = after_run, .end = end, .save_state = save_state,
-            .load_state = load_state, .destroy = destroy);
+            .after_run = after_run, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -202,12 +151,15 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     step_counter *hook = self;
     const hs_step_counter_options *options = given;
-    bool none = !options->every_n_steps && options->every_n_secs == 0 && !hs__trigger_is_set(&options->when);
-    const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .when = options->when};
-    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    const hs__when_options when = {.secs = options->every_n_secs,
+                                   .steps = options->every_n_steps,
+                                   .when = options->when,
+                                   .default_steps = DEFAULT_STEPS};
+    hs_code code = hs__hook_when(hook, &when, err);
     if (code)
         return code;
+    hook->first = hook->base.when.first;
+    hook->base.when.first = true;
     hook->base.flags = HS_HOOK_CHIEF_ONLY;
     hook->given_writer = options->summary_writer;
     hook->units_per_step = options->units_per_step;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* after_create_session turns a number of steps into the last step. after_run stops there. */
+/* after_create_session turns a number of steps into the last step, from which on the session calls after_run. */
 #include <hooksess/hooks/stop_at_step.h>
 
 #include "hooks/lookup.h"
@@ -25,6 +25,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
         return err->code;
     if (hook->last_step < 0)
         hook->last_step = step > INT64_MAX - hook->num_steps ? INT64_MAX : step + hook->num_steps;
+    hs_raw_session_due_from(session, hook->last_step);
     if (step >= hook->last_step) {
         hs_log(hs__session_env(session), HS_LOG_INFO, "step %lld: training is already done: last_step is %lld",
                (long long)step, (long long)hook->last_step);

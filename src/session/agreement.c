@@ -8,7 +8,6 @@
 #include "session/status_files.h"
 #include "threads/coordinator.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Bits of word 0 after which the ranks' global steps may differ. */

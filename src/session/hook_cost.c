@@ -4,7 +4,6 @@
 #include "session/session.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* A prime, so that work of every 2, 10 or 64 steps is met as often as it happens. */
 enum { TIMED_EVERY = 61, LOGGED_SHARE = 20 };

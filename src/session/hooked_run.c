@@ -8,7 +8,6 @@
 #include "checkpoint/unclaimed_states.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err)
 {
@@ -166,6 +165,9 @@ static hs_code call_after_run(struct hs_session *session, hs_error *err)
         if (schedule->is_acting && (!code || code == HS_STOP))
             hs__schedule_acted(session, hook);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
+            return code;
+        if (schedule->reads_step && schedule->moves != session->raw.moves && /* by a run that the hook has made */
+            (code = hs__schedule_after_move(session, &i, err)))
             return code;
     }
     return HS_OK;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scaffolds: the ops, the init function and the saver of a graph, with defaults from its collections. */
 #include "backends/backend.h"
-#include "checkpoint/saver.h"
 #include "session/session.h"
 
 #include <string.h>

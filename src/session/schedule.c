@@ -99,8 +99,7 @@ static void find_needs(struct hs_session *session)
         h->is_set |= h->sets_due;
         s->has_conditions |= h->is_set;
         s->reads_clock |= h->every_ns > 0;
-        /* an act by time or at the end is not repeated at the same step */
-        s->reads_step |= needs_step(h) || (s->has_step && !h->counts_runs && (h->last || (h->every_ns && !h->is_before)));
+        s->reads_step |= needs_step(h);
     }
 }
 
@@ -245,9 +244,11 @@ static void find_next(struct hs_session *session)
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
 {
     hs__schedule *s = &session->schedule;
-    if (s->is_stale)
+    if (s->is_stale) {
         find_needs(session);
-    if (s->reads_step && (s->is_stale || s->moves != session->raw.moves)) {
+        s->first_run = s->all_runs + 1;
+    }
+    if (s->has_step && (s->is_stale || s->moves != session->raw.moves)) {
         const int64_t step = hs_run_context_global_step(&session->context, err);
         if (step < 0)
             return err->code;
@@ -288,6 +289,22 @@ void hs__schedule_decide_after(struct hs_session *session)
     find_next(session);
 }
 
+void hs__schedule_stall(struct hs_session *session)
+{
+    hs__schedule *s = &session->schedule;
+    if (s->warns_of_stall && !s->stalled)
+        hs_log(&session->env, HS_LOG_WARNING,
+               "step %lld: the global step does not advance; check that runs fetch the training op, and that it advances "
+               "the step",
+               (long long)s->step);
+    s->stalled = true;
+}
+
+void hs__raw_session_warn_of_stalls(hs_raw_session *raw)
+{
+    hs__session_of(raw)->schedule.warns_of_stall = true;
+}
+
 void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
 {
     hs__schedule *s = &session->schedule;
@@ -306,6 +323,26 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     h->acted = at;
     h->has_acted = true;
     h->next_listed = listed_from(h, plus(at, 1));
+}
+
+hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err)
+{
+    hs__schedule *s = &session->schedule;
+    const hs__hook *hook = s->due[*i];
+    const int64_t step = hs_run_context_global_step(&session->context, err);
+    if (step < 0)
+        return err->code;
+    s->moves = session->raw.moves;
+    if (step == s->step)
+        return HS_OK;
+    if (step < s->step)
+        hs__schedule_restart(session);
+    s->step = step;
+    hs__schedule_decide_after(session);
+    for (*i = s->n_due; *i > 0 && s->due[*i - 1] > hook; --*i)
+        continue;
+    --*i; /* of the hook, or of the one before it if it has acted */
+    return HS_OK;
 }
 
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
@@ -372,7 +409,7 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
         return code;
     if (state[2] < 0 || state[2] > INT64_MAX / 2)
         return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld runs", (long long)state[2]);
-    h->started = false;
+    h->started = h->by_steps = false;
     h->marked = state[0] >= 0;
     h->counts_from = h->marked ? state[0] : 0;
     h->last_ns = 0;

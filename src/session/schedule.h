@@ -47,6 +47,9 @@ typedef struct hs__schedule {
     bool reads_step, reads_clock;
     bool has_step;                    /* the graph has a global step */
     bool is_stale;                    /* the next run evaluates the conditions of all hooks */
+    bool warns_of_stall;              /* of a training run that does not advance the step, */
+    bool stalled;                     /* as the last one did not */
+    uint64_t first_run;               /* since the session was created: it never stalls */
     bool is_acting;                   /* `due` has hooks with conditions */
     int64_t step;                     /* after the last run; -1: unknown */
     uint64_t moves;                   /* hs_raw_session.moves at that time */

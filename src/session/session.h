@@ -718,6 +718,7 @@ bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
 /* Parts of the next two functions. */
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
 void hs__schedule_decide_after(struct hs_session *session);
+void hs__schedule_stall(struct hs_session *session);
 
 static inline int64_t hs__schedule_seen(const struct hs_session *session)
 {
@@ -747,7 +748,9 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
         return HS_OK;
     s->all_runs++;
     s->runs[session->context.kind]++;
-    if (s->reads_step) {
+    const bool decides = s->is_stale || s->step >= s->next_after || s->now_ns >= s->next_ns ||
+                         s->group_ns >= s->next_group_ns || s->seen_after != hs__schedule_seen(session);
+    if (s->reads_step || (s->has_step && (decides || s->is_acting))) {
         const int64_t step = hs_run_context_global_step(&session->context, err), before = s->step;
         if (step < 0)
             return err->code;
@@ -755,13 +758,19 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
         s->moves = session->raw.moves;
         if (step < before)
             hs__schedule_restart(session);
+        if (step != before)
+            s->stalled = false;
+        else if (session->context.kind == HS_RUN_TRAIN && s->all_runs > s->first_run)
+            hs__schedule_stall(session);
     }
-    if (s->is_stale || s->step >= s->next_after || s->now_ns >= s->next_ns || s->group_ns >= s->next_group_ns ||
-        s->seen_after != hs__schedule_seen(session))
+    if (decides || s->step >= s->next_after)
         hs__schedule_decide_after(session);
     return HS_OK;
 }
 
+/* The hook session->schedule.due[*i] has made a run of its own, in after_run. If this changed the step, decides again which
+ * hooks are called after it, and sets *i to its new index. */
+hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err);
 /* The session ends: whether the hook has `last`, and has not acted at this step. */
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook);
 /* A hook of this run has acted. */

@@ -10,7 +10,6 @@
 #include <hooksess/queue_runner.h>
 
 #include <stdio.h>
-#include <string.h>
 
 void hs__pause(struct hs_session *session, double secs)
 {

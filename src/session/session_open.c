@@ -7,7 +7,6 @@
 #include "threads/coordinator.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)

@@ -162,8 +162,9 @@ hs_code hs__add_session_states(struct hs_session *session, hs_error *err)
             (code = hs__state_provider_copy(&provider, &given_state, "schedule of hook", err)))
             continue;
         code = add_slot(raw, schedule_key(session, i), &provider, err);
-        if (!code) /* of a best-effort hook, it may differ between ranks */
-            raw->states[raw->n_states - 1].varies = session->hooks[i].cold->best_effort;
+        if (!code) /* it may differ between ranks */
+            raw->states[raw->n_states - 1].varies =
+                session->hooks[i].cold->best_effort || session->hooks[i].cold->state_varies;
     }
     return code;
 }

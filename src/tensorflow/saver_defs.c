@@ -46,7 +46,7 @@ static hs_code restore_variables(void *user, hs_raw_session *session, const char
     hs_code code = run_op(def, def->restore_op_name, session, prefix, err);
     if (code)
         hs_error_prefix(err, "the graph's restore op '%s' failed", def->restore_op_name);
-    return code;
+    return code == HS_INVALID_ARGUMENT ? HS_FAILED_PRECONDITION : code; /* the op may have set some variables */
 }
 
 static hs_code lacks(const char *option, const char *what, hs_error *err)

@@ -3,7 +3,6 @@
 #include "chart.h"
 
 #include <math.h>
-#include <string.h>
 
 static void widen(double value, double *min, double *max)
 {

@@ -7,8 +7,6 @@
 
 #include <hooksess/safetensors.h>
 
-#include <string.h>
-
 /* Other commands accept an index file or a directory as the name of a checkpoint. A new checkpoint must be named by its
  * prefix, because "x.index" or "dir" as a prefix would create files with unexpected names. */
 static bool is_valid_output(const char *to)

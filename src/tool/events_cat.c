@@ -7,7 +7,6 @@
 #include "output.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* The selected events. */
 typedef struct {

@@ -9,7 +9,6 @@
 #include "memory.h"
 #include "output.h"
 
-#include <errno.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>

@@ -448,6 +448,28 @@ static void if_it_fails_nothing_is_saved_until_the_next_restore(void **state)
     assert_ok(hs_raw_session_save_refusal(model_raw(&f->m), &refusal), &refusal);
 }
 
+static hs_code refuse_number(void *self, hs_state_reader *in, hs_error *err)
+{
+    (void)self, (void)in;
+    return hs_error_set(err, HS_FAILED_PRECONDITION, "another number");
+}
+
+static void state_that_cannot_be_loaded_after_it_leaves_the_model_partly_restored(void **state)
+{
+    fixture *f = *state;
+    program p;
+    int number = 41;
+    hs_error refusal = {0};
+    const hs_state_provider provider =
+        HS_INIT(hs_state_provider, .name = "number", .save = save_number, .load = refuse_number, .self = &number);
+    use_saver(f, with_functions(&p, f));
+    assert_ok(hs_raw_session_add_state(model_raw(&f->m), &provider, &f->err), &f->err);
+    save_at(f, 1);
+    assert_fails(restore(f, 1), HS_FAILED_PRECONDITION, &f->err, "the model is partly restored");
+    assert_true(model_is(&f->m, 1));
+    assert_int_equal(hs_raw_session_save_refusal(model_raw(&f->m), &refusal), HS_FAILED_PRECONDITION);
+}
+
 /* Options. */
 
 static void the_functions_select_the_variables(void **state)
@@ -490,6 +512,7 @@ int main(void)
         with_fixture(a_damaged_checkpoint_is_not_given_to_it),
         with_fixture(if_it_refuses_the_session_is_as_before),
         with_fixture(if_it_fails_nothing_is_saved_until_the_next_restore),
+        with_fixture(state_that_cannot_be_loaded_after_it_leaves_the_model_partly_restored),
         with_fixture(the_functions_select_the_variables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

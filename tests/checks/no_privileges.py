@@ -19,6 +19,7 @@ EXCEPTIONS = {
     ("run_status.c.o", "hs__write_status"),
     ("run_status.c.o", "hs__write_outcome"),
     ("run_status.c.o", "hs__record_abandonment_in"),
+    ("step_counter.c.o", "hs__raw_session_warn_of_stalls"),
 }
 
 

@@ -76,8 +76,8 @@ static void a_model_needs_no_loss(void **state)
 static void trains_to_the_end_of_the_input(void **state)
 {
     shop *h = *state;
-    hs_hook stop = hs_script_watch(h->s->script, "mine", hs_stop_at_step(.last_step = 4));
-    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.hooks = HS_HOOKS(stop)));
+    hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
+    shop_train(h, *HS_ESTIMATOR_TRAIN_OPTIONS(.hooks = HS_HOOKS(mine, hs_stop_at_step(.last_step = 4))));
     assert_int_equal(h->s->outcome.step, 4);
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 4);
 }

@@ -195,10 +195,8 @@ static void take_over_needs_an_existing_checkpoint(void **state)
 static void the_programs_hooks_come_first_the_chiefs_before_the_others(void **state)
 {
     stage *s = *state;
-    hs_hook chief =
-        hs_script_watch(s->script, "chief", hs_logging_tensor(.tensors = HS_NAMES("global_step"), .at_end = true));
-    hs_hook other =
-        hs_script_watch(s->script, "other", hs_logging_tensor(.tensors = HS_NAMES("global_step"), .at_end = true));
+    hs_hook chief = hs_script_watch(s->script, "chief", hs_final_ops(.names = NULL));
+    hs_hook other = hs_script_watch(s->script, "other", hs_final_ops(.names = NULL));
     hs_training_options options = HS_INIT(hs_training_options, .hooks = HS_HOOKS(other),
                                           .chief_only_hooks = HS_HOOKS(chief), .checkpoint_dir = s->directory);
     s->session = hs_training_session_open(hs_script_backend(s->script), &options, &s->err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/c_locale.h"
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 
@@ -181,6 +182,7 @@ static void numbers_read_back_the_same(void **state)
     static const double doubles[] = {0.1, 1.0 / 3, 1e308, 5e-324, -0.0, 123456789012345680.0, 2.2250738585072014e-308};
     static const float floats[] = {0.1F, 1.0F / 3, 3.4028235e38F, 1.4e-45F, 16777216, 8.5e-9F};
     stage *s = *state;
+    hs__c_locale locale = hs__c_locale_begin(); /* for strtod */
     for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) {
         double back = strtod(written(s, "log.csv", HS_DOUBLE, &doubles[i]), NULL);
         assert_memory_equal(&back, &doubles[i], sizeof back);
@@ -190,6 +192,7 @@ static void numbers_read_back_the_same(void **state)
         assert_memory_equal(&back, &floats[i], sizeof back);
     }
     assert_string_equal(written(s, "log.csv", HS_FLOAT, &floats[0]), "0.1");
+    hs__c_locale_end(locale);
 }
 
 static void integers_have_all_their_digits(void **state)

@@ -298,21 +298,6 @@ static void no_line_includes_a_recovery(void **state)
     hs_graph_free(graph);
 }
 
-/* Otherwise the hook would not report until the step reached the mark. */
-static void a_restored_mark_beyond_the_step_is_ignored(void **state)
-{
-    const int64_t mark[] = {INT64_MAX, -1};
-    hs_state_reader in = {.at = (const unsigned char *)mark, .left = sizeof mark};
-    stage *s = *state;
-    hs_hook hook = every(s, 4);
-    stage_open(s, hook);
-    stage_run(s, "train", 2, 0.5);
-    assert_ok(hook.ops->load_state(hook.self, &in, &s->err), &s->err);
-    stage_run(s, "train", 9, 0.5); /* it counts from step 3 */
-    stage_close(s);
-    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@7 global_step/sec=2@11");
-}
-
 /* A step that does not advance. */
 
 static void bh_043_it_warns_once_for_each_stall(void **state)
@@ -415,7 +400,6 @@ int main(void)
         with_stage(bh_042_the_tag_has_the_steps_name),
         with_stage(bh_040_a_resumed_run_continues_the_schedule),
         with_stage(no_line_includes_a_recovery),
-        with_stage(a_restored_mark_beyond_the_step_is_ignored),
         with_stage(bh_043_it_warns_once_for_each_stall),
         with_stage(bh_097s_the_first_run_never_warns),
         with_stage(bh_097s_by_seconds_it_warns_after_an_interval),

@@ -25,6 +25,7 @@ typedef struct actor {
     int64_t due_in_before, due_in_after;
     int64_t restores_at;     /* after_run at this step restores `copy` */
     int64_t restores_before; /* the same for before_run */
+    const char *makes_run;   /* after_run at step 3 runs this op. NULL: none */
     int ends;                /* after_run calls before the call of `end` */
     struct world *w;
     hs_hook_ops ops;
@@ -110,6 +111,9 @@ static hs_code actor_after(void *self, hs_run_context *run, const hs_run_values 
         note(a->values, (int64_t)hs_run_values_number(values, 0));
     if (a->due_in_after)
         hs_raw_session_due_from(hs_run_context_session(run), a->due_in_after);
+    if (a->makes_run && step == 3)
+        return hs_raw_session_run(hs_run_context_session(run), HS_RUN_ARGS(.names = (const char *[]){a->makes_run, NULL}),
+                                  NULL, err);
     if (a->restores_at && step == a->restores_at) {
         a->restores_at = 0;
         return hs_raw_session_restore_copy(hs_run_context_session(run), a->w->copy, err);
@@ -953,6 +957,35 @@ static void who_stopped_the_training_and_who_acted_before_do_not_act_again_after
     }
 }
 
+static void a_run_that_a_hook_makes_counts_for_the_hooks_behind_it(void **state)
+{
+    world *w = *state;
+    actor front = {.name = "front", .when = HS_EVERY_STEPS(4)}, runs = {.name = "runs", .makes_run = "train"};
+    actor behind = {.name = "behind", .when = HS_EVERY_STEPS(4)};
+    actor before = {.name = "before", .shape = FETCHES, .when = HS_EVERY_STEPS(4)};
+    const hs_hook hooks[] = {hook_of(w, &front), hook_of(w, &runs), hook_of(w, &behind), hook_of(w, &before)};
+    open_all(w, hooks, 4);
+    run_to(w, 9);
+    end_well(w);
+    assert_string_equal(front.text, " 5 9");
+    assert_string_equal(runs.text, " 1 2 3 5 6 7 8 9");
+    assert_string_equal(behind.text, " 4 8");
+    assert_string_equal(before.text, " 5 9");
+    front.text[0] = runs.text[0] = behind.text[0] = before.text[0] = '\0';
+    runs.makes_run = "back"; /* to 2 */
+    fresh(w);
+    open_all(w, hooks, 4);
+    run_to(w, 2);
+    run_kind(w, HS_RUN_TRAIN, 1);
+    runs.makes_run = NULL;
+    run_to(w, 7);
+    end_well(w);
+    assert_string_equal(runs.text, " 1 2 3 3 4 5 6 7");
+    assert_string_equal(front.text, " 4");
+    assert_string_equal(behind.text, " 4");
+    assert_string_equal(before.text, " 4");
+}
+
 /* Recoveries, rollbacks, failures. */
 
 /* Adds the steps of a text that are above `from` and not above `to`. */
@@ -1069,7 +1102,8 @@ static void a_rollback_by_a_hook_leaves_the_restored_positions_of_all_hooks(void
         end_well(w);
         assert_string_equal(front.text, " 5 10 10 15");
         assert_string_equal(rolls.text, " 5 10 10 15");
-        assert_string_equal(behind.text, " 5 7 10 15"); /* it reads the restored step */
+        /* decided before the run, it is called after it, and reads the restored step */
+        assert_string_equal(behind.text, s == AFTER_ONLY ? " 5 10 15" : " 5 7 10 15");
     }
 }
 
@@ -1389,6 +1423,7 @@ int main(void)
         when_test(from_a_checkpoint_without_positions_the_conditions_begin_at_its_step),
         when_test(newly_listed_steps_act_if_they_are_still_to_come),
         when_test(who_stopped_the_training_and_who_acted_before_do_not_act_again_after_the_resume),
+        when_test(a_run_that_a_hook_makes_counts_for_the_hooks_behind_it),
         when_test(after_a_recovery_the_hook_acts_again_at_the_steps_that_are_made_again),
         when_test(after_a_rollback_the_hook_acts_by_the_restored_position),
         when_test(after_a_rollback_counted_runs_continue_and_seconds_begin_again),

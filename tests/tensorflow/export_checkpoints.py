@@ -208,6 +208,17 @@ def export_table(directory):
         tf.train.export_meta_graph(str(directory / "table.meta"), saver_def=saver.saver_def)
 
 
+def export_failing_restore(directory):
+    """A restore op that fails with InvalidArgument after it has set a variable."""
+    with tf.Graph().as_default() as graph:
+        variable("scalar", numpy.float32(0.5))
+        tf.group(tf.assign_add(tf.train.get_or_create_global_step(), 1), name="train_op")
+        saver_def = tf.train.Saver().as_saver_def()
+        with tf.control_dependencies([graph.get_operation_by_name(saver_def.restore_op_name)]):
+            saver_def.restore_op_name = tf.check_numerics(tf.constant(numpy.nan), "refused", name="fails").op.name
+        tf.train.export_meta_graph(str(directory / "failing_restore.meta"), saver_def=saver_def)
+
+
 def main(directory):
     directory.mkdir(parents=True, exist_ok=True)
     meta = export(directory, "kinds_resource", lambda: kinds(True))
@@ -223,6 +234,7 @@ def main(directory):
     export_small_floats(directory)
     export_huge(directory)
     export_table(directory)
+    export_failing_restore(directory)
 
 
 if __name__ == "__main__":

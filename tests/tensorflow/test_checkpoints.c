@@ -595,6 +595,24 @@ static void what_the_op_misses_is_its_error(void **state)
     close_place(&p);
 }
 
+/* TensorFlow's InvalidArgument does not mean that nothing was changed, as it does in hs_saver_options.restore_variables. */
+static void an_op_that_fails_may_have_changed_the_model(void **state)
+{
+    (void)state;
+    hs_error err = {0}, refusal = {0};
+    place p;
+    open_place(&p, "failing_restore.meta", &by_graph);
+    set_scalar(&p, 2);
+    save(&p, saver_of(&p), 1);
+    set_scalar(&p, 5);
+    assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_FAILED_PRECONDITION, &err,
+                 "the graph's restore op 'fails' failed");
+    assert_non_null(strstr(err.message, "partly restored"));
+    assert_true(first_of(&p, "scalar") == 2);
+    assert_int_equal(hs_raw_session_save_refusal(p.raw, &refusal), HS_FAILED_PRECONDITION);
+    close_place(&p);
+}
+
 static void a_path_that_is_a_pattern_is_not_given_to_the_graph(void **state)
 {
     (void)state;
@@ -921,6 +939,7 @@ int main(void)
         cmocka_unit_test(a_damaged_one_is_not_given_to_the_graph),
         cmocka_unit_test(other_shapes_are_reported_before_the_graph_runs),
         cmocka_unit_test(what_the_op_misses_is_its_error),
+        cmocka_unit_test(an_op_that_fails_may_have_changed_the_model),
         cmocka_unit_test(a_path_that_is_a_pattern_is_not_given_to_the_graph),
         cmocka_unit_test(a_restore_of_a_part_is_made_one_by_one),
         cmocka_unit_test(a_session_recovers_by_the_graphs_ops),

@@ -3,9 +3,8 @@
 
 #include <hooksess/tf1/queue_runners.h>
 
-#include "base/thread.h"
-
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 
 /* A runner of one op, which ends after `limit` runs. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "threads/source.h"
 
-#include "base/thread.h"
-
 #include <errno.h>
+#include <pthread.h>
 
 static const double LONG = 100;
 

@@ -2,9 +2,8 @@
 #include "support/waits.h"
 #include "threads/event.h"
 
-#include "base/thread.h"
-
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
