@@ -18,8 +18,6 @@ typedef struct {
     } seen;       /* saved in each checkpoint */
 } early_stop;
 
-static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
-
 /* If the restored state has reached its patience, the restarted training is already complete. */
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
@@ -27,13 +25,6 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     (void)session, (void)err;
     if (h->seen.bad >= h->patience)
         hs_coordinator_request_stop(coordinator, NULL);
-    return HS_OK;
-}
-
-static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
-    (void)self, (void)run, (void)err;
-    *args = &wanted;
     return HS_OK;
 }
 
@@ -62,10 +53,9 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     return hs_state_reader_read(in, &h->seen, sizeof h->seen, err);
 }
 
-/* clang-format off */
-static const hs_hook_ops early_stop_ops = HS_INIT(hs_hook_ops, .name = "early_stop", .after_create_session = after_create_session,
-    .before_run = before_run, .after_run = after_run, .save_state = save_state, .load_state = load_state);
-/* clang-format on */
+static const hs_hook_ops early_stop_ops =
+    HS_INIT(hs_hook_ops, .name = "early_stop", .fetches = HS_NAMES("loss"), .after_create_session = after_create_session,
+            .after_run = after_run, .save_state = save_state, .load_state = load_state);
 
 /* A program that uses the hook: gradient descent on (x - 3)^2. custom_hook [DIRECTORY] */
 

@@ -15,20 +15,12 @@ typedef struct {
     char path[];
 } hook;
 
-static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
-
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     hook *h = self;
     h->env = hs_backend_env(backend);
     h->improved_ns = hs_env_monotonic_ns(h->env);
-    return hs_backend_check_tensor(backend, "loss", err);
-}
-
-static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
-    (void)self, (void)run, (void)err;
-    *args = &wanted;
+    (void)err;
     return HS_OK;
 }
 
@@ -81,7 +73,8 @@ static void destroy(void *self)
 
 hs_hook best_loss(const hs_env *env, const char *path, double patience_secs)
 {
-    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "best_loss", .begin = begin, .before_run = before_run,
+    static const char *const loss[] = {"loss", NULL};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "best_loss", .fetches = loss, .begin = begin,
                                            .after_run = after_run, .destroy = destroy);
     size_t length = strlen(path);
     hook *h = (hook *)hs_env_alloc(env, sizeof *h + length + 1 + length + sizeof ".tmp");

@@ -432,7 +432,7 @@ class run_context
 
 struct hook_options {
     std::vector<std::string> fetches = {}; /* tensors whose values after_run gets */
-    hs_trigger when = {};                  /* when it is called; by default in each run */
+    hs_trigger when = {};                  /* when it is called; by default in each run. Copied */
     std::function<void(run_context &)> before_run = {};
     std::function<void(run_context &, const hs_run_values *)> after_run = {};
     std::function<void()> end = {}; /* the session ends normally */
@@ -445,6 +445,7 @@ inline hs_hook hook(std::string name, hook_options options)
         std::string name;
         hook_options options;
         std::vector<const char *> names;
+        std::vector<int64_t> steps; /* of `when` */
         hs_hook_ops ops{};
     };
     auto made = std::make_unique<lambdas>();
@@ -481,6 +482,12 @@ inline hs_hook hook(std::string name, hook_options options)
     hs_hook hook{};
     hook.ops = &made->ops;
     hook.when = made->options.when;
+    if (const int64_t *step = hook.when.at_steps) {
+        while (*step != -1)
+            made->steps.push_back(*step++);
+        made->steps.push_back(-1);
+        hook.when.at_steps = made->steps.data();
+    }
     hook.self = made.release();
     return hook;
 }

@@ -120,7 +120,6 @@ void hs__unmute_due(struct hs_session *session)
             continue;
         hs__set_kinds(hook, hook->cold->wanted_kinds);
         session->failures.n_muted--;
-        session->schedule.is_stale = true;
         if (hook->cold->create_pending)
             retry_create(session, hook);
     }

@@ -170,8 +170,6 @@ static hs_code call_after_run(struct hs_session *session, hs_error *err)
             (code = hs__schedule_after_move(session, &i, err)))
             return code;
     }
-    if (schedule->is_acting)
-        hs__schedule_end_run(session);
     return HS_OK;
 }
 
@@ -239,8 +237,6 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     session->context.after = true;
     if (!code && hook->after_run)
         code = hook->after_run(hook->self, &session->context, values, err);
-    if (!code)
-        hs__schedule_acted(session, hook);
     return code;
 }
 

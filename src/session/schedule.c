@@ -83,13 +83,20 @@ static bool needs_step(const hs__hook_schedule *h)
     return !h->counts_runs && (h->every_n_steps || h->n_steps || h->due_from != INT64_MAX);
 }
 
-/* What a run must read, for all hooks. */
+/* Whether checkpoints have the position: other hooks begin again in each session. */
+static bool is_saved(const hs__hook_schedule *h)
+{
+    return h->every_n_steps || h->n_steps;
+}
+
+/* Which hooks have conditions, and what a run must read for them. */
 static void find_needs(struct hs_session *session)
 {
     hs__schedule *s = &session->schedule;
     s->has_conditions = s->reads_step = s->reads_clock = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
-        const hs__hook_schedule *h = &s->hooks[i];
+        hs__hook_schedule *h = &s->hooks[i];
+        h->is_set |= h->sets_due;
         s->has_conditions |= h->is_set;
         s->reads_clock |= h->every_ns > 0;
         s->reads_step |= needs_step(h);
@@ -173,6 +180,7 @@ static int64_t listed_from(const hs__hook_schedule *h, int64_t step)
 static void start(const hs__schedule *s, hs__hook_schedule *h, int64_t at)
 {
     h->started = true;
+    h->has_acted &= h->acted == at;
     h->acted = at;
     if (h->counts_from > at)
         h->marked = false;
@@ -185,8 +193,6 @@ static void start(const hs__schedule *s, hs__hook_schedule *h, int64_t at)
     if (!h->marked && !h->first) {
         h->marked = true;
         h->counts_from = at;
-        h->last_ns = now_of(s, h);
-    } else if (h->marked && !h->last_ns) {
         h->last_ns = now_of(s, h);
     }
 }
@@ -203,7 +209,7 @@ static bool is_due(const struct hs_session *session, hs__hook_schedule *h, int64
         (h->on_request && requests_of(session, h) != h->requests))
         return true;
     const bool by_time = h->every_ns && h->marked && now - h->last_ns >= h->every_ns;
-    return by_time && (h->is_before || at != h->acted); /* a second act at the same step would repeat the first */
+    return by_time && at != h->acted; /* after a run without a step, a second act would repeat the first */
 }
 
 /* Finds the earliest values at which a hook is due. Below them, no decision is needed. */
@@ -217,7 +223,7 @@ static void find_next(struct hs_session *session)
         if (!h->is_set)
             continue;
         int64_t next = smaller(h->due_from, h->next_listed);
-        if (!h->marked && h->first)
+        if ((!h->marked && h->first) || (h->on_request && requests_of(session, h) != h->requests))
             next = 0;
         else if (h->marked && h->every_n_steps)
             next = smaller(next, plus(h->counts_from, h->every_n_steps));
@@ -238,6 +244,10 @@ static void find_next(struct hs_session *session)
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
 {
     hs__schedule *s = &session->schedule;
+    if (s->is_stale) {
+        find_needs(session);
+        s->first_run = s->all_runs + 1;
+    }
     if (s->has_step && (s->is_stale || s->moves != session->raw.moves)) {
         const int64_t step = hs_run_context_global_step(&session->context, err);
         if (step < 0)
@@ -246,10 +256,6 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
             hs__schedule_restart(session);
         s->step = step;
         s->moves = session->raw.moves;
-    }
-    if (s->is_stale) { /* hs_raw_session_due_from may have been called */
-        find_needs(session);
-        s->first_run = s->all_runs + 1;
     }
     s->is_stale = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
@@ -272,9 +278,10 @@ void hs__schedule_decide_after(struct hs_session *session)
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &s->hooks[i];
         const bool called = session->hooks[i].kinds >> session->context.kind & 1;
+        if (h->is_set && !h->started)
+            start(s, h, position(s, h));
         if (!h->is_set || h->is_before)
             continue;
-        session->hooks[i].values.request = NULL;
         h->acts = called && is_due(session, h, position(s, h));
     }
     s->seen_after = hs__schedule_seen(session);
@@ -298,15 +305,6 @@ void hs__raw_session_warn_of_stalls(hs_raw_session *raw)
     hs__session_of(raw)->schedule.warns_of_stall = true;
 }
 
-void hs__schedule_set_back(struct hs_session *session)
-{
-    hs__schedule_restart(session);
-    for (size_t i = 0; i < session->n_hooks; i++)
-        if (session->schedule.hooks[i].is_set)
-            start(&session->schedule, &session->schedule.hooks[i],
-                  position(&session->schedule, &session->schedule.hooks[i]));
-}
-
 void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
 {
     hs__schedule *s = &session->schedule;
@@ -315,13 +313,16 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     h->acts = false;
     if (!h->is_set)
         return;
+    h->last_ns = now_of(s, h);
+    h->requests = requests_of(session, h);
+    if (!h->started) /* a hook of this run has restored another position */
+        return;
     if (!h->marked || !h->every_n_steps || h->by_steps)
         h->counts_from = at;
     h->marked = true;
-    h->last_ns = now_of(s, h);
     h->acted = at;
+    h->has_acted = true;
     h->next_listed = listed_from(h, plus(at, 1));
-    h->requests = requests_of(session, h);
 }
 
 hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err)
@@ -334,6 +335,8 @@ hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error 
     s->moves = session->raw.moves;
     if (step == s->step)
         return HS_OK;
+    if (step < s->step)
+        hs__schedule_restart(session);
     s->step = step;
     hs__schedule_decide_after(session);
     for (*i = s->n_due; *i > 0 && s->due[*i - 1] > hook; --*i)
@@ -346,19 +349,13 @@ bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
 {
     hs__schedule *s = &session->schedule;
     const hs__hook_schedule *h = &s->hooks[hook - session->hooks];
-    if (!h->last || !h->started)
+    if (!h->last || !s->all_runs)
         return false;
     if (s->has_step && !h->counts_runs) { /* runs without hooks may have changed it */
         int64_t step = hs_raw_session_global_step(&session->raw, NULL);
         s->step = step < 0 ? s->step : step;
     }
-    return position(s, h) != h->acted;
-}
-
-void hs__schedule_end_run(struct hs_session *session)
-{
-    list_due(session);
-    find_next(session);
+    return !h->has_acted || position(s, h) != h->acted;
 }
 
 void hs__schedule_restart(struct hs_session *session)
@@ -366,8 +363,7 @@ void hs__schedule_restart(struct hs_session *session)
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &session->schedule.hooks[i];
         h->started = false;
-        if (h->first && !h->every_n_steps && !h->n_steps) /* it has no saved position, so `first` is due again */
-            h->marked = false;
+        h->marked &= !h->first || is_saved(h);
     }
     session->schedule.is_stale = true;
 }
@@ -379,7 +375,7 @@ void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
         return;
     hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
     h->due_from = step == HS_NEVER ? INT64_MAX : step;
-    h->is_set = session->schedule.has_conditions = session->schedule.is_stale = true;
+    h->sets_due = session->schedule.has_conditions = session->schedule.is_stale = true; /* from the next run on */
 }
 
 /* The position of a hook in checkpoints: the step from which every_n_steps counts (0 if only that there is one matters), or
@@ -413,7 +409,7 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
         return code;
     if (state[2] < 0 || state[2] > INT64_MAX / 2)
         return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld runs", (long long)state[2]);
-    h->started = false;
+    h->started = h->by_steps = false;
     h->marked = state[0] >= 0;
     h->counts_from = h->marked ? state[0] : 0;
     h->last_ns = 0;
@@ -428,5 +424,5 @@ bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
     const hs__hook_schedule *h = schedule_of(hook);
     *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
                                      .self = hook);
-    return h->every_n_steps || h->n_steps;
+    return is_saved(h);
 }

@@ -22,7 +22,8 @@ typedef struct hs__hook_schedule {
     int64_t every_n_steps, every_ns; /* 0: not used */
     int64_t *steps;                  /* ascending */
     size_t n_steps;
-    int64_t due_from; /* of hs_raw_session_due_from; INT64_MAX: not set */
+    bool sets_due;    /* hs_raw_session_due_from was called, which is a condition */
+    int64_t due_from; /* its step; INT64_MAX: none */
 
     bool started;  /* since the session was created, a state was loaded, or the step was set back */
     bool acts;     /* it is called in this run */
@@ -32,6 +33,7 @@ typedef struct hs__hook_schedule {
     int64_t runs_before; /* with counts_runs: runs of earlier sessions */
     int64_t next_listed; /* INT64_MAX: none; UNKNOWN: not started */
     int64_t acted;       /* the step at which it last acted or was started */
+    bool has_acted;      /* it has acted there */
     int64_t last_ns;     /* 0: not known */
     int64_t requests;    /* save requests up to its last act */
 } hs__hook_schedule;

@@ -711,14 +711,13 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
 /* After the hooks' begin: checks that the graph has what the conditions and the fixed fetches need. */
 hs_code hs__schedule_begin(struct hs_session *session, hs_error *err);
 void hs__schedule_free(struct hs_session *session);
-/* The session is created: the next run begins all intervals that have not begun. */
+/* The session is created, or its step is set back: the next decision begins all intervals that have not begun. */
 void hs__schedule_restart(struct hs_session *session);
 /* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
 bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
-/* Parts of the next three functions. */
+/* Parts of the next two functions. */
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
 void hs__schedule_decide_after(struct hs_session *session);
-void hs__schedule_set_back(struct hs_session *session);
 void hs__schedule_stall(struct hs_session *session);
 
 static inline int64_t hs__schedule_seen(const struct hs_session *session)
@@ -749,22 +748,22 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
         return HS_OK;
     s->all_runs++;
     s->runs[session->context.kind]++;
-    const bool is_time =
-        s->now_ns >= s->next_ns || s->group_ns >= s->next_group_ns || s->seen_after != hs__schedule_seen(session);
-    if (s->reads_step || (s->has_step && (is_time || s->is_acting))) {
+    const bool decides = s->is_stale || s->step >= s->next_after || s->now_ns >= s->next_ns ||
+                         s->group_ns >= s->next_group_ns || s->seen_after != hs__schedule_seen(session);
+    if (s->reads_step || (s->has_step && (decides || s->is_acting))) {
         const int64_t step = hs_run_context_global_step(&session->context, err), before = s->step;
         if (step < 0)
             return err->code;
         s->step = step;
         s->moves = session->raw.moves;
         if (step < before)
-            hs__schedule_set_back(session);
+            hs__schedule_restart(session);
         if (step != before)
             s->stalled = false;
         else if (session->context.kind == HS_RUN_TRAIN && s->all_runs > s->first_run)
             hs__schedule_stall(session);
     }
-    if (is_time || s->step >= s->next_after)
+    if (decides || s->step >= s->next_after)
         hs__schedule_decide_after(session);
     return HS_OK;
 }
@@ -774,9 +773,7 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
 hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err);
 /* The session ends: whether the hook has `last`, and has not acted at this step. */
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook);
-/* A hook with conditions has acted. */
+/* A hook of this run has acted. */
 void hs__schedule_acted(struct hs_session *session, const hs__hook *hook);
-/* After a run in which hooks with conditions were called. */
-void hs__schedule_end_run(struct hs_session *session);
 
 #endif

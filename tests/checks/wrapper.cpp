@@ -307,6 +307,84 @@ void hooks_are_lambdas(const std::string &directory)
     CHECK(sum == expected && ends == 1);
 }
 
+hs_trigger every_two_steps()
+{
+    hs_trigger trigger{};
+    trigger.every_n_steps = 2;
+    return trigger;
+}
+
+hs_hook squares_of(double &last, int &calls)
+{
+    auto add = [&last, &calls](hs::run_context &run, const hs_run_values *values) {
+        CHECK(run.global_step() % 2 == 0);
+        last = hs_run_values_number(values, 0);
+        calls++;
+    };
+#if __cplusplus >= 202002L
+    return hs::hook("squares", {.fetches = {"loss"}, .when = HS_EVERY_STEPS(2), .after_run = add});
+#else
+    hs::hook_options options;
+    options.fetches = {"loss"};
+    options.when = every_two_steps();
+    options.after_run = add;
+    return hs::hook("squares", options);
+#endif
+}
+
+void a_lambda_acts_every_n_steps(const std::string &directory)
+{
+    const std::string place = directory + "/every";
+    double last = 0;
+    int calls = 0, befores = 0;
+    for (int64_t end : {1, 3, 4, 7}) { /* resumed: at the steps of an uninterrupted training */
+        model m;
+        hs::graph g;
+        describe(g, m);
+        hs::hook_options before;
+        before.when = every_two_steps();
+        before.before_run = [&](hs::run_context &run) {
+            CHECK(run.global_step() % 2 == 1);
+            befores++;
+        };
+        const hs_hook hooks[] = {squares_of(last, calls), hs::hook("before", before), stop_at(end), {}};
+        const hs_training_options options = options_for(place, hooks);
+        hs::session s = hs::training_session(g, &options);
+        while (s.step_begin()) {
+            m.make_step();
+            s.step_end();
+            CHECK(s.global_step() % 2 || last == static_cast<double>(m.loss));
+        }
+        CHECK(s.close().exit_code() == 0);
+    }
+    CHECK(calls == 3 && befores == 3);
+}
+
+void the_listed_steps_of_a_lambda_are_copied(const std::string &directory)
+{
+    model m;
+    hs::graph g;
+    describe(g, m);
+    std::string acted;
+    hs::hook_options listed;
+    std::vector<int64_t> steps = {5, 1, -1};
+    listed.when.at_steps = steps.data();
+    listed.after_run = [&](hs::run_context &run, const hs_run_values *) {
+        acted += std::to_string(run.global_step()) + " ";
+    };
+    const hs_hook hooks[] = {hs::hook("listed", listed), stop_at(7), {}};
+    steps = {2, -1, -1};
+    const std::string place = directory + "/listed";
+    const hs_training_options options = options_for(place, hooks);
+    hs::session s = hs::training_session(g, &options);
+    while (s.step_begin()) {
+        m.make_step();
+        s.step_end();
+    }
+    CHECK(s.close().exit_code() == 0);
+    CHECK(acted == "1 5 ");
+}
+
 void a_hook_that_throws_fails(const std::string &directory)
 {
     model m;
@@ -502,6 +580,8 @@ int main(int argc, char **argv)
     an_exception_in_the_loop_saves_nothing(argv[1]);
     a_worker_that_throws_does_not_harm_the_session(argv[1]);
     hooks_are_lambdas(argv[1]);
+    a_lambda_acts_every_n_steps(argv[1]);
+    the_listed_steps_of_a_lambda_are_copied(argv[1]);
     a_hook_that_throws_fails(argv[1]);
     a_sink_is_a_lambda(argv[1]);
     inputs_and_outputs();

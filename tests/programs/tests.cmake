@@ -4,15 +4,18 @@ hooksess_test(programs feeds)
 hooksess_test(programs hook_without_model)
 hooksess_test(programs moving)
 
-# A hook that uses only the public headers: src/ is not in the include path.
-foreach(language IN ITEMS c cpp)
-  add_executable(own_hook_${language} ${CMAKE_CURRENT_LIST_DIR}/own_hook.${language})
-  set_target_properties(own_hook_${language} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF CXX_STANDARD 20 CXX_EXTENSIONS OFF)
-  target_compile_options(own_hook_${language} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${HOOKSESS_WERROR}>:-Werror>)
-  target_link_libraries(own_hook_${language} PRIVATE hooksess::hooksess)
-  add_test(NAME programs/own_hook_${language} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/lines.sh $<TARGET_FILE:own_hook_${language}>)
-  set_tests_properties(programs/own_hook_${language} PROPERTIES LABELS unit)
-  add_dependencies(unit_tests own_hook_${language})
+# Hooks that use only the public headers: src/ is not in the include path.
+foreach(program IN ITEMS own_hook periodic_hooks)
+  foreach(language IN ITEMS c cpp)
+    set(target ${program}_${language})
+    add_executable(${target} ${CMAKE_CURRENT_LIST_DIR}/${program}.${language})
+    set_target_properties(${target} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF CXX_STANDARD 20 CXX_EXTENSIONS OFF)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${HOOKSESS_WERROR}>:-Werror>)
+    target_link_libraries(${target} PRIVATE hooksess::hooksess)
+    add_test(NAME programs/${target} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/lines.sh $<TARGET_FILE:${target}>)
+    set_tests_properties(programs/${target} PROPERTIES LABELS unit)
+    add_dependencies(unit_tests ${target})
+  endforeach()
 endforeach()
 
 # adopt_test(NAME MODULE FOLDER BEFORE AFTER [VARIABLE...]): the programs of examples/FOLDER before and after.

@@ -5,6 +5,7 @@ foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_o
   hooksess_test(session ${module} session/probe.c backends/bare.c)
 endforeach()
 hooksess_test(session timer)
+hooksess_test(session when)
 hooksess_test(session forked_child summary/events.c)
 # A child would never get libasan's lock of stack traces, if another thread held it at the fork.
 set_tests_properties(session/forked_child PROPERTIES ENVIRONMENT "ASAN_OPTIONS=malloc_context_size=0")

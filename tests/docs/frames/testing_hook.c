@@ -36,19 +36,10 @@ static double read_number(const char *path)
     return number;
 }
 
-static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
-
-static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
-    (void)self, (void)run, (void)err;
-    *args = &wanted;
-    return HS_OK;
-}
-
 /* BLOCK */
 
 static const hs_hook_ops best_ops =
-    HS_INIT(hs_hook_ops, .name = "best", .begin = begin, .before_run = before_run, .after_run = after_run);
+    HS_INIT(hs_hook_ops, .name = "best", .fetches = HS_NAMES("loss"), .begin = begin, .after_run = after_run);
 
 /* BLOCK */
 
