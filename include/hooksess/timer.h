@@ -15,7 +15,7 @@
  *   save_state, load_state hs_timer_save, hs_timer_load
  *   destroy                hs_timer_free
  *
- * docs/guide/writing-a-hook.md has an example. A hook that fetches values decides before the run:
+ * A hook that fetches values decides before the run:
  *
  *   before_run             with the step of hs_run_context_global_step:
  *                          hs_timer_begin(h->timer, run, step);
