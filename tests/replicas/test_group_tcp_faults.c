@@ -475,12 +475,9 @@ static void strangers_do_not_disturb_the_ranks(void **state)
 {
     processes *all = *state;
     strangers s = {.n = 0};
-    hs__tcp_listener listener;
     unsigned char garbage[2 * HS__HELLO_BYTES];
     const char *job = "the job";
-    assert_ok(hs__tcp_listen("127.0.0.1", 0, &listener, &err), &err);
-    hs__tcp_join(s.address, "127.0.0.1", listener.port);
-    hs__tcp_stop_listening(&listener);
+    hs__tcp_join(s.address, "127.0.0.1", processes_reserve_port(all));
     processes_prepare(all, 3, agree_once);
     all->options.address = s.address;
     all->options.job = job;
