@@ -19,7 +19,7 @@ LAUNCH = [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_wh
 WRITE_CODE = ["sh", "-c", 'trap : TERM; path=$1$OMPI_COMM_WORLD_RANK; shift; "$@"; code=$?; echo $code >"$path~"; mv "$path~" "$path"; exit $code', "sh"]
 RECOVERY = ["--enable-recovery"]  # when a rank fails, mpirun lets the others live
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-FAR = 120  # seconds: a limit that no undisturbed run reaches
+FAR = 300  # seconds: a limit that no undisturbed run reaches
 
 # As a rank writes it: its exit code, error, step, ..., the position in the data, and the parameters bit for bit.
 End = collections.namedtuple("End", "code error step saved cause signal position parameters message")
@@ -100,6 +100,10 @@ class Test(unittest.TestCase):
         """The exit codes of the ranks."""
         return {int(path.name.rsplit("-", 1)[1]): int(path.read_text()) for path in
                 self.directory.parent.glob(self.directory.name + ".code-*[0-9]")}
+
+    def happened(self, rank):
+        """Whether the event of the training has happened."""
+        return pathlib.Path(f"{self.directory}.event-{rank}").exists()
 
     def train(self, n, steps, *event, limit=FAR, options=(), directory=None):
         """Returns the lines, mpirun's exit code, and the ends."""

@@ -8,7 +8,8 @@
  *   mpi_ranks train DIRECTORY STEPS LIMIT [EVENT RANK STEP]
  *
  * `train` learns as the ranks of ranks.h do. LIMIT is that of calls, heartbeats and stuck processes, in seconds. At STEP,
- * EVENT happens on RANK. Rank 0 prints "STEP LOSS" lines. Each rank writes to DIRECTORY.rank-R how it ended. */
+ * EVENT happens on RANK, which creates the file DIRECTORY.event-RANK. Rank 0 prints "STEP LOSS" lines. Each rank writes to
+ * DIRECTORY.rank-R how it ended. */
 #include <hooksess/hooksess.h>
 #include <hooksess/mpi.h>
 
@@ -199,9 +200,21 @@ typedef struct {
     bool was_lost;
 } program;
 
+static void record_event(const program *p)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s.event-%d", p->directory, (int)p->rank);
+    FILE *file = fopen(path, "w");
+    if (file)
+        fclose(file);
+}
+
 static bool happens(const program *p, const char *event)
 {
-    return strcmp(p->event, event) == 0 && p->rank == p->event_rank && p->step == p->event_step;
+    const bool now = strcmp(p->event, event) == 0 && p->rank == p->event_rank && p->step == p->event_step;
+    if (now)
+        record_event(p);
+    return now;
 }
 
 static void fill_disk(const char *directory)
@@ -320,9 +333,10 @@ int main(int argc, char **argv)
         return 2;
     MPI_Init(&argc, &argv);
     const bool trains = strcmp(argv[1], "train") == 0 && argc >= 5;
-    const double limit = trains ? strtod(argv[4], NULL) : 3;
-    const hs_mpi_options options = HS_INIT(hs_mpi_options, .collective_secs = strcmp(argv[1], "calls") != 0 ? limit : 0,
-                                           .detector_secs = limit, .failure_grace_secs = limit);
+    const bool waits = strcmp(argv[1], "absent") == 0 || strcmp(argv[1], "mixed") == 0;
+    const double limit = trains ? strtod(argv[4], NULL) : waits ? 3 : 0;
+    const hs_mpi_options options =
+        HS_INIT(hs_mpi_options, .collective_secs = limit, .detector_secs = limit, .failure_grace_secs = limit);
     hs_error err;
     hs_mpi_group *group;
     CLEARS(group = hs_mpi_group_new(MPI_COMM_WORLD, &options, &err));
@@ -347,7 +361,9 @@ int main(int argc, char **argv)
     } else {
         call_without_rank_1(g);
     }
-    if (strcmp(p.event, "end-freeze") == 0 && p.rank == p.event_rank)
+    if (strcmp(p.event, "end-freeze") == 0 && p.rank == p.event_rank && !hs_outcome_exit_code(&outcome)) {
+        record_event(&p);
         raise(SIGSTOP);
+    }
     return hs_mpi_group_finalize(group, &outcome);
 }

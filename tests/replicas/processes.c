@@ -3,9 +3,11 @@
 #include "replicas/processes.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +23,8 @@ int processes_setup(void **state)
     assert_true(all->results != MAP_FAILED);
     for (int i = 0; i < PROCESSES_MAX; i++)
         all->pids[i] = -1;
+    for (int i = 0; i < PROCESSES_PORTS; i++)
+        all->reserved[i] = -1;
     *state = all;
     return 0;
 }
@@ -43,10 +47,19 @@ static void end_all(processes *all)
         }
 }
 
+static void release_ports(processes *all)
+{
+    for (int i = 0; i < PROCESSES_PORTS; i++) {
+        close(all->reserved[i]);
+        all->reserved[i] = -1;
+    }
+}
+
 int processes_teardown(void **state)
 {
     processes *all = *state;
     end_all(all);
+    release_ports(all);
     munmap(all->results, PROCESSES_MAX * sizeof *all->results);
     test_remove_directory((char *)(uintptr_t)all->directory);
     free(all);
@@ -61,6 +74,39 @@ void processes_prepare(processes *all, int32_t rank_count, process_main body)
     all->rank_count = rank_count;
     all->main = body;
     all->options = (hs_group_tcp_options)HS_INIT(hs_group_tcp_options, .rank_count = rank_count);
+}
+
+/* Binds a socket that does not listen. Others can then bind to the same port if they set SO_REUSEADDR, which is set here
+ * only after a check that the port is free. Returns -1 if it is in use. */
+static int reserve(int *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    assert_true(fd >= 0);
+    address.sin_port = htons((uint16_t)*port);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        close(fd);
+        return -1;
+    }
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+int processes_reserve_port(processes *all)
+{
+    for (;;) {
+        int first = 0, n = 1;
+        release_ports(all);
+        all->reserved[0] = reserve(&first);
+        assert_true(all->reserved[0] >= 0);
+        while (n < PROCESSES_PORTS && first + n <= UINT16_MAX && (all->reserved[n] = reserve(&(int){first + n})) >= 0)
+            n++;
+        if (n == PROCESSES_PORTS)
+            return first;
+    }
 }
 
 static int run(processes *all, int32_t rank)
@@ -202,4 +248,29 @@ void process_fail(process *p, const char *file, int line, const char *what)
     snprintf(p->results->failed_check, sizeof p->results->failed_check, "%s:%d: %s: %.700s", file, line, what,
              p->err.message);
     _exit(CHECK_FAILED);
+}
+
+int process_agree_if_in_time(process *p)
+{
+    uint64_t word = UINT64_C(1) << p->rank;
+    hs_code code = HS_UNAVAILABLE;
+    if ((p->group = hs_group_tcp_new(&p->options, &p->err))) {
+        const hs_group *group = hs_group_tcp_get(p->group);
+        code = group->ops->allreduce_or(group->self, &word, 1, &p->err);
+        check(p, code || word == (UINT64_C(1) << p->rank_count) - 1);
+    }
+    check(p, code == p->err.code && (code == HS_OK || code == HS_UNAVAILABLE));
+    p->results->numbers[0] = code;
+    return process_done(p);
+}
+
+bool processes_were_in_time(processes *all)
+{
+    bool were = true;
+    processes_finish_all(all);
+    for (int32_t i = 0; i < all->rank_count; i++) {
+        assert_int_equal(processes_exit_code(all, i), 0);
+        were &= all->results[i].numbers[0] == HS_OK;
+    }
+    return were;
 }

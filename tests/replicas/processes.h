@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-enum { PROCESSES_MAX = 24, PROCESSES_NUMBERS = 8 };
+enum { PROCESSES_MAX = 24, PROCESSES_NUMBERS = 8, PROCESSES_PORTS = 3 };
 
 /* What a rank leaves for the test, in shared memory. */
 typedef struct process_results {
@@ -45,6 +45,7 @@ struct processes {
     pid_t pids[PROCESSES_MAX];
     int statuses[PROCESSES_MAX]; /* as of waitpid(); -1: running or not started */
     int said[PROCESSES_MAX][2], answers[PROCESSES_MAX][2];
+    int reserved[PROCESSES_PORTS]; /* sockets. -1: none */
 };
 
 int processes_setup(void **state);
@@ -53,6 +54,9 @@ int processes_teardown(void **state);
 
 /* Empties the directory, and sets the number and the function of the ranks. The options are the defaults. */
 void processes_prepare(processes *all, int32_t rank_count, process_main body);
+/* Returns a port of 127.0.0.1 on which the ranks can listen, as on the next two. Until the next call or the end of the
+ * test, the system gives these ports to no other socket, also not to one that connects. */
+int processes_reserve_port(processes *all);
 void processes_start(processes *all, int32_t rank);
 void processes_start_all(processes *all);
 /* Waits until the rank calls process_say(). */
@@ -88,5 +92,13 @@ int process_done(process *p);
             process_fail(p, __FILE__, __LINE__, #call);                                                                    \
     } while (0)
 void process_fail(process *p, const char *file, int line, const char *what);
+
+/* For limits that must pass, because the test waits for them. They are short at first, and a busy machine may exceed them:
+ * then the test doubles them and tries again. */
+
+/* A function of a rank. Makes one call. A failure is not one of the test. */
+int process_agree_if_in_time(process *p);
+/* Waits until all ranks have ended. Returns whether the call of each has succeeded. */
+bool processes_were_in_time(processes *all);
 
 #endif

@@ -15,7 +15,10 @@ endforeach()
 foreach(module IN ITEMS group_tcp group_tcp_faults group_tcp_sessions group_tcp_start)
   hooksess_test(replicas ${module} replicas/processes.c)
 endforeach()
-target_link_options(test_replicas_group_tcp_start PRIVATE -Wl,--wrap=getaddrinfo -Wl,--wrap=gethostname -Wl,--wrap=connect)
+hooksess_move_clock(replicas group_tcp_start)
+foreach(function IN ITEMS connect getaddrinfo gethostname poll send)
+  target_link_options(test_replicas_group_tcp_start PRIVATE -Wl,--wrap=${function})
+endforeach()
 
 # A rank for test_torchrun.py and test_hosts.py, which tests/nightly runs.
 add_executable(env_ranks ${CMAKE_CURRENT_LIST_DIR}/env_ranks.c)
