@@ -35,6 +35,9 @@ HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
 HS_API const hs_group *hs_raw_session_group(const hs_raw_session *session);
 /* Returns the prefix of the checkpoint restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
+/* Returns the global step that the last restore has set. -1: nothing was restored since the creation or the last recovery
+ * began, or the graph has no global step. */
+HS_API int64_t hs_raw_session_restored_step(const hs_raw_session *session);
 /* Returns summary_dir of the session's options, or else checkpoint_dir, for event files. NULL: both are unset. */
 HS_API const char *hs_raw_session_summary_dir(const hs_raw_session *session);
 /* Returns a number that each restore increments. A change makes cached facts about saved state invalid. */

@@ -41,7 +41,7 @@ typedef struct hs_scalar_row {
     const hs_scalar *scalars; /* tensors, then metrics; ended by a NULL name. The same names in each row */
     int64_t unix_ns;          /* nanoseconds since 1970, UTC */
     int64_t now_ns;           /* monotonic clock, nanoseconds */
-    /* Step and monotonic time before the first run since the session's creation, a restore, or a step that decreased.
+    /* Step and monotonic time at the session's creation, or at the first row after a restore or a decrease of the step.
      * Steps per second since then: (step - begin_step) * 1e9 / (now_ns - begin_ns) */
     int64_t begin_step;
     int64_t begin_ns;
@@ -49,8 +49,9 @@ typedef struct hs_scalar_row {
 
 /* The callbacks. All but `write` may be NULL.
  *
- *   open        When the session is created, and after each restore (recovery, rollback); variables have their values.
- *               Rows of later steps than hs_raw_session_global_step() follow, possibly again: discard the old ones
+ *   open        When the session is created, and after each restore (recovery, rollback), before the next row or save.
+ *               Variables have their values. Rows of later steps than hs_raw_session_restored_step(), or if that is -1
+ *               than hs_raw_session_global_step(), follow, possibly again: discard the old ones
  *   write       A row, only while `open` has succeeded. HS_STOP: no more rows until the next `open`
  *   flush       Make all rows durable. Before each checkpoint and at the end
  *   end         The session ends normally, after at least one run. The row has no scalars

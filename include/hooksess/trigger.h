@@ -33,8 +33,9 @@ typedef struct hs_trigger {
     /* On hs_session_request_save, or SIGUSR1 with hs_session_options.signals. A request that no hook has seen survives a
      * recovery. In a group, those of rank 0 count, in the next run */
     bool on_request;
-    /* In the first run of the session and after a recovery; with every_n_steps or at_steps, not in a resumed or recovered
-     * run. checkpoint_saver: at creation, unless the session was just restored from the same checkpoint */
+    /* In the first run of the session, and after a recovery or a rollback; with every_n_steps or at_steps, not in a
+     * resumed, recovered or rolled back run. checkpoint_saver: at creation, unless the session was just restored from the
+     * same checkpoint */
     bool first;
     /* When the session ends normally after a run, unless it fired at that step. checkpoint_saver saves then in any case;
      * profiler, nan_tensor and finite_guard refuse it */

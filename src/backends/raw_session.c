@@ -75,6 +75,7 @@ void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend bac
                             .owner = owner,
                             .owner_ops = owner_ops,
                             .rank_count = 1,
+                            .restored_step = -1,
                             .saved_step = -1,
                             .branch_step = -1};
 }
@@ -87,6 +88,7 @@ hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes c
     if (hs__normalize_error(code, "opening the backend's session", err))
         return code;
     raw->opened = atomic_fetch_add(&opened, 1) + 1;
+    raw->restored_step = -1;
     return HS_OK;
 }
 
@@ -120,6 +122,11 @@ void *hs_raw_session_handle(const hs_raw_session *raw)
 const char *hs_raw_session_restored_from(const hs_raw_session *raw)
 {
     return raw ? raw->restored_from : NULL;
+}
+
+int64_t hs_raw_session_restored_step(const hs_raw_session *raw)
+{
+    return raw ? raw->restored_step : -1;
 }
 
 int64_t hs_raw_session_restores(const hs_raw_session *raw)
@@ -253,9 +260,9 @@ char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step)
     raw->branch_step = step;
     raw->branch_everywhere = false;
     raw->unsaved = true;
-    int64_t now = hs_raw_session_global_step(raw, NULL);
-    if (now >= 0)
-        raw->saved_step = now;
+    raw->restored_step = hs_raw_session_global_step(raw, NULL);
+    if (raw->restored_step >= 0)
+        raw->saved_step = raw->restored_step;
     return replace_path(raw, path);
 }
 
@@ -281,6 +288,7 @@ void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step)
     if (!raw->unsaved || raw->branch_step < 0 || step < raw->branch_step)
         raw->branch_step = step;
     raw->branch_everywhere = raw->unsaved = true;
+    raw->restored_step = step;
     hs__free(&raw->env, replace_path(raw, NULL));
 }
 

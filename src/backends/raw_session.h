@@ -77,6 +77,7 @@ struct hs_raw_session {
     bool unallocated_logged;     /* the log has named variables without memory */
     char *restored_from;         /* path of the last restored checkpoint; NULL: none */
     int64_t restores;            /* number of restores */
+    int64_t restored_step;       /* the global step after the last one since the opening; -1: there was none */
     hs_error saves_refused;      /* the reason; HS_OK: saves are allowed */
     uint64_t moves;              /* number of times that the global step may have changed outside of the hooked run */
     int64_t saved_step;          /* of the newest complete checkpoint; -1: none */

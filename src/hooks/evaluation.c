@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* after_run decides on rank 0 that an evaluation is due. The boundary, or end, calls evaluate, which puts the averages in
+/* An evaluation is due when the session calls after_run. The boundary, or end, calls evaluate, which puts the averages in
  * place of the variables if the options name them, and calls run_all or the program's function. */
 #include <hooksess/hooks/evaluation.h>
 
@@ -9,7 +9,6 @@
 #include "base/trigger.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
-#include "hooks/timing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +17,9 @@ enum { LINE = 1900, NOT_EVALUATED = -1 };
 
 typedef struct {
     hs__hook_base base;
-    hs__timing timing;
-    bool at_end, due;
+    bool at_end;
+    bool due;             /* until the next boundary of a run, */
+    int64_t due_restores; /* unless this number of hs_raw_session_restores has changed: a rollback cancels it */
     char *name, *eval_op, *summary_dir;
     const char *const *metrics, *const *reset_ops;
     char *tags; /* "NAME/METRIC" of each metric, zero-terminated, in one block */
@@ -54,7 +54,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     evaluation *hook = self;
     hook->session_env = hs_backend_env(backend);
     hook->evaluated_step = NOT_EVALUATED;
-    hs_timer_reset(hook->timing.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
     for (size_t i = 0; !code && hook->metrics && hook->metrics[i]; i++)
         code = hs_backend_check_tensor(backend, hook->metrics[i], err);
@@ -184,16 +183,14 @@ static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step,
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
+    (void)values, (void)err;
     evaluation *hook = self;
-    bool fires;
-    (void)values;
-    hs_code code = hs_timer_fires(hook->timing.timer, run, &fires, err);
-    if (hs__session_rank(hs_run_context_session(run)))
-        fires = false;  /* rank 0 decides */
-    hook->due |= fires; /* `due` remains set if another hook fails before the boundary */
-    if (!code && hook->due)
-        hs_run_context_request_boundary(run);
-    return code;
+    hs_raw_session *session = hs_run_context_session(run);
+    hook->due = true;
+    hook->due_restores = hs_raw_session_restores(session);
+    hs_run_context_request_boundary(run);
+    hs_raw_session_due_from(session, 0); /* in the next run, if a hook fails before the boundary */
+    return HS_OK;
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
@@ -208,24 +205,23 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     if (step < 0)
         return err->code;
     if (which == HS_BOUNDARY_CREATED) {
-        hook->due = false;                        /* a recovery cancels an evaluation that was due */
-        hs_timer_start(hook->timing.timer, step); /* a restored schedule continues */
-        hs_timer_begin(hook->timing.timer, run, step);
+        hook->due = false; /* a recovery cancels an evaluation that was due */
+        hs_raw_session_due_from(session, HS_NEVER);
         return follows ? HS_OK : hs_raw_session_event_writer(session, hook->summary_dir, NULL, &hook->writer, err);
     }
-    bool due = hs_run_context_agree(run, hook->due);
+    bool due = hs_run_context_agree(run, hook->due && hook->due_restores == hs_raw_session_restores(session));
+    if (hook->due)
+        hs_raw_session_due_from(session, HS_NEVER);
     hook->due = false;
     if (!due)
         return HS_OK;
-    if (follows)
-        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
     return evaluate(hook, session, step, !hs_raw_session_agree(session, hs_run_context_stop_requested(run)), err);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     evaluation *hook = self;
-    if (!hook->at_end && !hook->timing.last)
+    if (!hook->at_end)
         return HS_OK;
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0)
@@ -235,23 +231,10 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     return evaluate(hook, session, step, !hs_raw_session_agree(session, hs_raw_session_stop_requested(session)), err);
 }
 
-static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
-{
-    return hs_timer_save(((evaluation *)self)->timing.timer, out, err);
-}
-
-static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
-{
-    evaluation *hook = self;
-    hook->due = false; /* it was due at an abandoned step */
-    return hs_timer_load(hook->timing.timer, in, err);
-}
-
 static void destroy(void *self)
 {
     evaluation *hook = self;
     const hs_env *env = &hook->base.env;
-    hs_timer_free(hook->timing.timer);
     hs_env_free(env, hook->name);
     hs_env_free(env, hook->eval_op);
     hs_env_free(env, hook->summary_dir);
@@ -262,9 +245,8 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops =
-    HS_INIT(hs_hook_ops, .name = "evaluation", .begin = begin, .after_run = after_run, .boundary = boundary, .end = end,
-            .save_state = save_state, .load_state = load_state, .destroy = destroy);
+static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "evaluation", .begin = begin, .after_run = after_run,
+                                       .boundary = boundary, .end = end, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -304,13 +286,14 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     evaluation *hook = self;
     const hs_evaluation_options *options = given;
-    const hs__timing_options timing = {
+    const hs__when_options when = {
         .secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when, .optional = options->at_end};
-    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    hs_code code = hs__hook_when(hook, &when, err);
     hook->base.flags = HS_HOOK_ALL_RANKS;
     if (code)
         return code;
-    hook->at_end = options->at_end;
+    hook->at_end = options->at_end || hook->base.when.last;
+    hook->base.when.last = false; /* end() evaluates */
     hook->n_batches = options->n_batches;
     hook->evaluate = options->evaluate;
     hook->user = options->user;

@@ -157,7 +157,8 @@ static hs_code open_file(void *self, hs_raw_session *session, hs_error *err)
             return code;
     }
     if (!hook->kept.is_known) {
-        const int64_t step = hs_raw_session_global_step(session, err);
+        const int64_t restored = hs_raw_session_restored_step(session);
+        const int64_t step = restored < 0 ? hs_raw_session_global_step(session, err) : restored;
         if (step < 0)
             return err->code;
         hook->kept.bytes = hook->row_step = -1;
@@ -293,7 +294,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         .tensors = options->tensors,
         .labels = options->labels,
         .metrics = options->metrics,
-        .timing = {.secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when},
+        .when = {.secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when},
         .sink = {&sink, hook}};
     hook->rows.base.flags = hs__writer_flags(options->every_rank);
     hook->json = is_json(options->path);

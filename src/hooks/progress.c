@@ -120,6 +120,9 @@ static const double HALF_LIFE = 30;
 /* Least time between two rewrites of the line of a terminal. */
 static const double REWRITE_SECS = 0.2;
 
+/* Seconds between two lines elsewhere. */
+static const double PLAIN_SECS = 10;
+
 typedef struct {
     hs__scalar_rows rows;
     progress_line line;
@@ -251,20 +254,18 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->last_step = options->last_step;
     hook->begin_step = hook->begin_ns = -1;
     hook->rows.base.flags = hs__writer_flags(false);
-    /* The options are for plain lines. The line of a terminal has its own schedule, but the options are checked. */
     bool none = !options->every_n_steps && options->every_n_secs == 0 && !hs__trigger_is_set(&options->when);
-    const hs__timing_options plain = {
-        .secs = none ? 10 : options->every_n_secs, .steps = options->every_n_steps, .when = options->when};
-    hs__timing checked = {0};
-    hs_code code = hs__timing_init(&checked, &plain, &hook->rows.base.env, err);
-    hs_timer_free(checked.timer);
-    if (code)
-        return code;
-    const hs__scalar_rows_options rows = {.tensors = options->tensors,
-                                          .timing = line->in_place ? (hs__timing_options){.secs = REWRITE_SECS} : plain,
-                                          .sink = {&sink, hook},
-                                          .for_display = true};
-    return hs__scalar_rows_init(&hook->rows, &rows, err);
+    const hs__scalar_rows_options rows = {
+        .tensors = options->tensors,
+        .when = {.secs = none ? PLAIN_SECS : options->every_n_secs, .steps = options->every_n_steps, .when = options->when},
+        .sink = {&sink, hook},
+        .for_display = true};
+    hs_code code = hs__scalar_rows_init(&hook->rows, &rows, err);
+    if (!code && line->in_place) { /* the options are for plain lines */
+        hs_env_free(&hook->rows.base.env, (int64_t *)hook->rows.base.when.at_steps);
+        hook->rows.base.when = HS_TRIGGER(.every_n_secs = REWRITE_SECS, .first = true);
+    }
+    return code;
 }
 
 hs_hook hs_progress_hook(const hs_progress_options *given)

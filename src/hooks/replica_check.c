@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* after_run decides on rank 0 that a check is due. In the boundary, check_ranks computes a checksum of each variable, and
+/* after_run requests a boundary on all ranks. There, check_ranks computes a checksum of each variable, and
  * compare compares them, first by one checksum of all, then one by one at rank 0. */
 #include <hooksess/hooks/replica_check.h>
 
 #include "base/crc32c.h"
 #include "base/text.h"
-#include "base/trigger.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
-#include "hooks/timing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +15,7 @@ enum { DEFAULT_STEPS = 1000 };
 
 typedef struct {
     hs__hook_base base;
-    hs__timing timing;
-    bool sends_values, due;
+    bool sends_values;
     hs_host_copy copy;
     const hs_env *session_env;
 } replica_check;
@@ -27,39 +24,18 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     replica_check *hook = self;
     hook->session_env = hs_backend_env(backend);
-    hook->due = false;
-    hs_timer_reset(hook->timing.timer);
     if (!backend.ops->read_variable || (hook->sends_values && !backend.ops->write_variable))
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot %s variables", backend.ops->name,
                             backend.ops->read_variable ? "set" : "read");
     return hs_backend_check_global_step(backend, err);
 }
 
-static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
-{
-    replica_check *hook = self;
-    (void)coordinator;
-    int64_t step = hs_raw_session_global_step(session, err);
-    if (step < 0)
-        return err->code;
-    hook->due = false;
-    hs_timer_start(hook->timing.timer, step);
-    return HS_OK;
-}
-
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    replica_check *hook = self;
-    hs_raw_session *session = hs_run_context_session(run);
-    bool fires;
-    (void)values;
-    if (!hs_raw_session_group(session))
-        return HS_OK;
-    hs_code code = hs_timer_fires(hook->timing.timer, run, &fires, err);
-    hook->due |= fires && !hs__session_rank(session); /* rank 0 decides */
-    if (!code && hook->due)
+    (void)self, (void)values, (void)err;
+    if (hs_raw_session_group(hs_run_context_session(run)))
         hs_run_context_request_boundary(run);
-    return code;
+    return HS_OK;
 }
 
 /* The checksums of all variables. */
@@ -271,50 +247,23 @@ static hs_code check_ranks(replica_check *hook, hs_raw_session *session, int64_t
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
-    replica_check *hook = self;
-    hs_boundary which = hs_run_context_boundary(run);
-    if (which != HS_BOUNDARY_CREATED && which != HS_BOUNDARY_RUN)
+    hs_raw_session *session = hs_run_context_session(run);
+    if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN || !hs_raw_session_group(session) ||
+        !hs_run_context_agree(run, true))
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0)
-        return err->code;
-    if (which == HS_BOUNDARY_CREATED) {
-        hs_timer_begin(hook->timing.timer, run, step);
-        return HS_OK;
-    }
-    hs_raw_session *session = hs_run_context_session(run);
-    bool due = hs_raw_session_group(session) && hs_run_context_agree(run, hook->due);
-    hook->due = false;
-    if (!due)
-        return HS_OK;
-    if (hs__session_rank(session))
-        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
-    return check_ranks(hook, session, step, err);
-}
-
-static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
-{
-    return hs_timer_save(((const replica_check *)self)->timing.timer, out, err);
-}
-
-static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
-{
-    replica_check *hook = self;
-    hook->due = false;
-    return hs_timer_load(hook->timing.timer, in, err);
+    return step < 0 ? err->code : check_ranks(self, session, step, err);
 }
 
 static void destroy(void *self)
 {
     replica_check *hook = self;
-    hs_timer_free(hook->timing.timer);
     hs_host_copy_free(&hook->copy);
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = HS_INIT(
-    hs_hook_ops, .name = "replica_check", .begin = begin, .after_create_session = after_create_session,
-    .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
+static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "replica_check", .begin = begin, .after_run = after_run,
+                                       .boundary = boundary, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -330,17 +279,15 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     replica_check *hook = self;
     const hs_replica_check_options *options = given;
-    bool none = !options->every_n_steps && options->every_n_secs == 0 && !hs__trigger_is_set(&options->when);
-    const hs__timing_options timing = {
-        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .when = options->when};
+    const hs__when_options when = {.steps = options->every_n_steps,
+                                   .secs = options->every_n_secs,
+                                   .when = options->when,
+                                   .default_steps = DEFAULT_STEPS,
+                                   .no_last = "the hook checks runs"};
     hook->base.flags = HS_HOOK_ALL_RANKS;
-    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
-    if (!code && hook->timing.last)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "when: last is set, but the hook checks runs, and no run follows the last one");
     hook->copy.env = &hook->base.env;
     hook->sends_values = options->on_divergence == HS_DIVERGENCE_SEND_VALUES;
-    return code;
+    return hs__hook_when(hook, &when, err);
 }
 
 hs_hook hs_replica_check_hook(const hs_replica_check_options *given)

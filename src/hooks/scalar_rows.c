@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row is due by the sampler, in before_run; write_row fills it after the run and gives it to the sink. open_sink opens
- * the sink before anything else is asked of it, and tolerate decides what a failure of the sink means. */
-#include "base/trigger.h"
+/* before_run opens the sink if the session was restored, and fetches the tensors. after_run makes a row of them and gives
+ * it to the sink. tolerate decides what a failure of the sink means. */
 #include "hooks/scalar_rows.h"
 
 #include "base/env.h"
@@ -12,6 +11,9 @@
 
 enum { DEFAULT_STEPS = 100, SINK_NAME = 32, MOST_METRICS = 1 << 20 };
 
+/* A state of version 0 begins with the position of the schedule, which the session saves now. */
+enum { OLD_POSITION = 32 };
+
 hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err)
 {
     hs__scalar_rows *rows = self;
@@ -21,7 +23,6 @@ hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err)
     rows->session_env = hs_backend_env(backend);
     rows->opened = rows->is_open = rows->full = rows->failing = false;
     memset(rows->seen, 0, rows->n_metrics * sizeof *rows->seen);
-    hs__sampler_reset(&rows->sampler);
     return code;
 }
 
@@ -47,11 +48,14 @@ static hs_code tolerate(hs__scalar_rows *rows, hs_code code, hs_error *err)
 /* Opens the sink, if it is not open or the session was restored since. */
 static hs_code open_sink(hs__scalar_rows *rows, hs_error *err)
 {
-    int64_t restores = hs_raw_session_restores(rows->session);
-    if (restores != rows->restore_generation) {
+    const int64_t restores = hs_raw_session_restores(rows->session);
+    if (restores != rows->restore_generation || !rows->has_begun) {
+        if ((rows->begin_step = rows->step = hs_raw_session_global_step(rows->session, err)) < 0)
+            return err->code;
+        rows->begin_ns = hs_env_monotonic_ns(rows->session_env);
         rows->restore_generation = restores;
-        rows->is_open = false;
-        hs__sampler_restart(&rows->sampler);
+        rows->has_begun = true;
+        rows->has_row = rows->is_open = false;
     }
     if (rows->is_open)
         return HS_OK;
@@ -67,9 +71,7 @@ hs_code hs__scalar_rows_create(void *self, hs_raw_session *session, hs_coordinat
     hs__scalar_rows *rows = self;
     (void)coordinator;
     rows->session = session;
-    rows->restore_generation = hs_raw_session_restores(session);
-    rows->is_open = false;
-    hs__sampler_restart(&rows->sampler); /* a recovery may have changed the step */
+    rows->has_begun = false;
     return tolerate(rows, open_sink(rows, err), err);
 }
 
@@ -108,7 +110,7 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
         hs_code code = value ? hs_tensor_host(value, &rows->copy, &host, err) : HS_OK;
         if (code)
             return code;
-        rows->scalars[i].step = rows->sampler.clock.step;
+        rows->scalars[i].step = rows->step;
         if (!hs_raw_session_is_computed(rows->session, rows->tensors[i])) { /* in the last row, after a restore */
             rows->scalars[i].known = false;
             rows->scalars[i].value = (double)NAN;
@@ -137,20 +139,18 @@ static void look_at_metrics(hs__scalar_rows *rows)
 static hs_scalar_row make_row(const hs__scalar_rows *rows, int64_t now_ns)
 {
     return (hs_scalar_row){.size = sizeof(hs_scalar_row),
-                           .step = rows->sampler.clock.step,
+                           .step = rows->step,
                            .scalars = rows->scalars,
                            .unix_ns = hs_env_realtime_ns(rows->session_env),
                            .now_ns = now_ns,
-                           .begin_step = rows->sampler.begin_step,
-                           .begin_ns = rows->sampler.begin_ns};
+                           .begin_step = rows->begin_step,
+                           .begin_ns = rows->begin_ns};
 }
 
 static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int64_t now_ns, hs_error *err)
 {
-    hs_code code = open_sink(rows, err);
-    if (code || rows->full)
-        return tolerate(rows, code, err);
-    if ((code = read_tensors(rows, values, err)))
+    hs_code code = read_tensors(rows, values, err);
+    if (code)
         return code;
     look_at_metrics(rows);
     for (size_t i = 0; i < rows->n_metrics; i++) {
@@ -178,24 +178,36 @@ static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int
 hs_code hs__scalar_rows_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     hs__scalar_rows *rows = self;
-    /* after a failed write, the sink is reopened when the next row is due, not in every run */
-    hs_code code = rows->failing ? HS_OK : open_sink(rows, err);
-    if (!code && !rows->full)
-        return hs__sampler_before(&rows->sampler, run, args, err);
-    rows->sampler.samples_now = false;
+    (void)run;
+    hs_code code = open_sink(rows, err);
+    if (!code && !rows->full && rows->tensors)
+        *args = &rows->args;
     return tolerate(rows, code, err);
+}
+
+/* After a restore there may be no value that a step has computed. */
+static bool has_values(const hs__scalar_rows *rows)
+{
+    bool found = rows->n_metrics || !rows->n_tensors;
+    for (size_t i = 0; !found && i < rows->n_tensors; i++)
+        found = hs_raw_session_is_computed(rows->session, rows->tensors[i]);
+    return found;
 }
 
 hs_code hs__scalar_rows_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     hs__scalar_rows *rows = self;
-    bool samples;
-    hs_code code = hs__sampler_after(&rows->sampler, run, &samples, err);
-    if (!code && samples)
-        code = write_row(rows, values, hs_run_context_now(run), err);
-    if (code)
-        rows->sampler.clock.has_step = false; /* a best-effort hook may miss runs after a failure */
-    return code;
+    if (!rows->is_open || rows->full || !has_values(rows))
+        return HS_OK;
+    const int64_t before = rows->step, now_ns = hs_run_context_now(run);
+    if ((rows->step = hs_run_context_global_step(run, err)) < 0)
+        return err->code;
+    if (rows->step < before) {
+        rows->begin_step = rows->step;
+        rows->begin_ns = now_ns;
+    }
+    rows->has_row = true;
+    return write_row(rows, values, now_ns, err);
 }
 
 static hs_code flush(hs__scalar_rows *rows, hs_error *err)
@@ -209,27 +221,17 @@ static hs_code flush(hs__scalar_rows *rows, hs_error *err)
 hs_code hs__scalar_rows_end(void *self, hs_raw_session *session, hs_error *err)
 {
     hs__scalar_rows *rows = self;
-    const hs_run_values *values;
-    bool samples, has_values = rows->n_metrics > 0; /* after a restore, there may be no value that a step has computed */
     hs_code code = tolerate(rows, open_sink(rows, err), err);
     if (code || !rows->is_open)
         return code;
-    for (size_t i = 0; i < rows->n_tensors; i++)
-        has_values |= hs_raw_session_is_computed(session, rows->tensors[i]);
-    if (has_values && !rows->full) {
-        code = hs__sampler_end(&rows->sampler, session, &values, &samples, err);
-        if (code || (samples && (code = write_row(rows, values, hs_env_monotonic_ns(rows->session_env), err))))
-            return code;
-    }
-    if (rows->sink.end && rows->sampler.begun) {
-        hs_scalar_row row = make_row(rows, hs_env_monotonic_ns(rows->session_env));
-        row.step = hs_raw_session_global_step(session, err);
-        row.scalars += rows->n_tensors + rows->n_metrics; /* the end of the list */
-        if (row.step < 0)
-            return err->code;
-        if ((code = tolerate(rows, rows->sink.end(rows->sink_self, &row, err), err)))
-            return code;
-    }
+    hs_scalar_row row = make_row(rows, hs_env_monotonic_ns(rows->session_env));
+    row.step = hs_raw_session_global_step(session, err);
+    row.scalars += rows->n_tensors + rows->n_metrics; /* the end of the list */
+    if (row.step < 0)
+        return err->code;
+    const bool has_trained = rows->has_row || row.step != rows->begin_step;
+    if (rows->sink.end && has_trained && (code = tolerate(rows, rows->sink.end(rows->sink_self, &row, err), err)))
+        return code;
     return flush(rows, err);
 }
 
@@ -242,7 +244,7 @@ void hs__scalar_rows_close(void *self, const hs_outcome *outcome)
     rows->session = NULL;
 }
 
-/* State: the schedule, the metrics that no row has, and the state of the sink, after its name. */
+/* State: the metrics that no row has, and the state of the sink, after its name. */
 
 hs_code hs__scalar_rows_save(void *self, hs_state_writer *out, hs_error *err)
 {
@@ -255,9 +257,7 @@ hs_code hs__scalar_rows_save(void *self, hs_state_writer *out, hs_error *err)
     if (rows->session)
         look_at_metrics(rows);
     snprintf(name, sizeof name, "%s", rows->sink.name);
-    if ((code = hs__sampler_save(&rows->sampler, out, err)) ||
-        (code = hs_state_writer_write(out, &rows->sampler.sampled_step, sizeof rows->sampler.sampled_step, err)) ||
-        (code = hs_state_writer_write(out, &n, sizeof n, err)) ||
+    if ((code = hs_state_writer_write(out, &n, sizeof n, err)) ||
         (code = hs_state_writer_write(out, rows->seen, rows->n_metrics * sizeof *rows->seen, err)) ||
         (code = hs_state_writer_write(out, name, sizeof name, err)))
         return code;
@@ -268,11 +268,10 @@ hs_code hs__scalar_rows_save(void *self, hs_state_writer *out, hs_error *err)
 hs_code hs__scalar_rows_load(void *self, hs_state_reader *in, hs_error *err)
 {
     hs__scalar_rows *rows = self;
-    char name[SINK_NAME], rest[SINK_NAME];
+    char name[SINK_NAME], rest[SINK_NAME], position[OLD_POSITION];
     int64_t n;
-    hs_code code = hs__sampler_load(&rows->sampler, in, err);
-    if (code || (code = hs_state_reader_read(in, &rows->sampler.sampled_step, sizeof rows->sampler.sampled_step, err)) ||
-        (code = hs_state_reader_read(in, &n, sizeof n, err)))
+    hs_code code = hs_state_reader_version(in) == 0 ? hs_state_reader_read(in, position, sizeof position, err) : HS_OK;
+    if (code || (code = hs_state_reader_read(in, &n, sizeof n, err)))
         return code;
     if (n < 0 || n > MOST_METRICS)
         return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld metrics", (long long)n);
@@ -298,7 +297,6 @@ void hs__scalar_rows_destroy(void *self)
     const hs_env *env = &rows->base.env;
     if (rows->sink.destroy)
         rows->sink.destroy(rows->sink_self);
-    hs_timer_free(rows->sampler.timing.timer);
     hs_host_copy_free(&rows->copy);
     hs_env_free(env, (void *)rows->labels);
     hs_env_free(env, (void *)rows->tensors);
@@ -313,18 +311,17 @@ void hs__scalar_rows_destroy(void *self)
 hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_options *options, hs_error *err)
 {
     const hs_env *env = &rows->base.env;
-    hs__timing_options timing = options->timing;
-    if (!timing.steps && timing.secs == 0 && !hs__trigger_is_set(&timing.when))
-        timing.steps = DEFAULT_STEPS;
-    timing.first = true;
+    hs__when_options when = options->when;
+    when.default_steps = DEFAULT_STEPS;
+    when.first = true;
     hs_code code = HS_STRUCT_TAKE(hs_scalar_sink_ops, destroy, &rows->sink, options->sink.ops, err);
     rows->sink_self = options->sink.self;
     if (!code && (!rows->sink.name || !rows->sink.write))
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "the sink has no %s", rows->sink.name ? "write" : "name");
-    if (code || (code = hs__timing_init(&rows->sampler.timing, &timing, env, err)))
+    if (code || (code = hs__hook_when(rows, &when, err)))
         return code;
-    rows->for_display = rows->sampler.unsaved = options->for_display;
-    if (rows->sampler.timing.by_secs && !rows->for_display)
+    rows->for_display = options->for_display;
+    if (rows->base.when.every_n_secs != 0 && !rows->for_display)
         rows->base.flags |= HS_HOOK_STATE_VARIES; /* the clock decides which rows are written */
 
     const size_t n_labels = hs__names_count(options->labels);
@@ -338,7 +335,7 @@ hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_option
         (n_labels && !(rows->labels = hs__hook_names(rows, options->labels, err))) ||
         (rows->n_metrics && !(rows->metrics = hs__hook_names(rows, options->metrics, err))))
         return HS_RESOURCE_EXHAUSTED;
-    rows->sampler.args = (hs_run_args)HS_INIT(hs_run_args, .names = rows->tensors);
+    rows->args = (hs_run_args)HS_INIT(hs_run_args, .names = rows->tensors);
     rows->copy.env = env;
 
     const size_t n = rows->n_tensors + rows->n_metrics;

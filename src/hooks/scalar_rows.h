@@ -5,7 +5,6 @@
 #include <hooksess/scalar_sink.h>
 
 #include "hooks/make.h"
-#include "hooks/sampler.h"
 
 /* Fetches numbers on a schedule and passes them to a sink, row by row. Used by hs_scalars, hs_metrics_file and
  * hs_progress. */
@@ -21,7 +20,6 @@ typedef struct hs__seen_metric {
 /* The state of such a hook begins with this. The `self` of a built-in sink is the hook. */
 typedef struct hs__scalar_rows {
     hs__hook_base base;
-    hs__sampler sampler;
     hs_scalar_sink_ops sink;
     void *sink_self;
     bool for_display;
@@ -29,18 +27,23 @@ typedef struct hs__scalar_rows {
     size_t n_tensors, n_metrics;
     hs_scalar *scalars;    /* a row: first the tensors, then the metrics, then the end of the list */
     hs__seen_metric *seen; /* of each metric */
+    hs_run_args args;      /* the tensors */
     hs_host_copy copy;
     const hs_env *session_env;
-    hs_raw_session *session;    /* NULL: not created yet, or closed */
-    int64_t restore_generation; /* hs_raw_session_restores at the last opening of the sink */
-    bool opened, is_open;       /* opened: at least once since begin */
-    bool full;                  /* the sink accepts no more rows */
-    bool failing;               /* the last write failed and was logged */
+    hs_raw_session *session;      /* NULL: not created yet, or closed */
+    bool has_begun;               /* the next four are valid */
+    int64_t restore_generation;   /* hs_raw_session_restores at the last opening of the sink */
+    int64_t begin_step, begin_ns; /* hs_scalar_row */
+    int64_t step;                 /* of the last row since then, or begin_step */
+    bool has_row;                 /* there was a row since then */
+    bool opened, is_open;         /* opened: at least once since begin */
+    bool full;                    /* the sink accepts no more rows */
+    bool failing;                 /* the last write failed and was logged */
 } hs__scalar_rows;
 
 typedef struct hs__scalar_rows_options {
     const char *const *tensors, *const *labels, *const *metrics;
-    hs__timing_options timing; /* all zero: 100 steps */
+    hs__when_options when; /* its `first` and default_steps are set: none of the three is 100 steps */
     hs_scalar_sink sink;
     /* For display only: names are optional, larger tensors show their first element, and nothing is saved */
     bool for_display;
@@ -65,7 +68,7 @@ void hs__scalar_rows_destroy(void *self);
     .begin = hs__scalar_rows_begin, .after_create_session = hs__scalar_rows_create, .before_run = hs__scalar_rows_before,  \
     .after_run = hs__scalar_rows_after, .end = hs__scalar_rows_end, .close = hs__scalar_rows_close,                        \
     .destroy = hs__scalar_rows_destroy
-#define HS__SCALAR_ROWS_STATE .save_state = hs__scalar_rows_save, .load_state = hs__scalar_rows_load
+#define HS__SCALAR_ROWS_STATE .save_state = hs__scalar_rows_save, .load_state = hs__scalar_rows_load, .state_version = 1
 
 /* True: the value of a scalar of this type is in `integer`. */
 bool hs__is_integer(hs_dtype dtype);

@@ -64,7 +64,7 @@ static hs_code fill(scalars *hook, const hs_scalars_options *options, hs_error *
         .tensors = options->tensors,
         .labels = options->labels,
         .metrics = options->metrics,
-        .timing = {.secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when},
+        .when = {.secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when},
         .sink = options->sink.ops ? options->sink : (hs_scalar_sink){&events, hook}};
     hs_code code = hs__scalar_rows_init(&hook->rows, &rows, err);
     if (code)
@@ -98,5 +98,6 @@ hs_hook hs_scalars_hook(const hs_scalars_options *given)
         hs__scalar_rows_destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hook->rows.base.flags} : hs_hook_broken(ops.name, &error);
+    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = hook->rows.base.flags, .when = hook->rows.base.when}
+                : hs_hook_broken(ops.name, &error);
 }

@@ -162,7 +162,7 @@ static hs_code call_after_run(struct hs_session *session, hs_error *err)
         session->callee = hook;
         hs_code code = session->observed ? observe_after_run(session, hook, err)
                                          : hook->after_run(hook->self, &session->context, &hook->values, err);
-        if (schedule->is_acting && (!code || code == HS_STOP))
+        if (schedule->is_acting) /* also after a failure, so that a best-effort hook continues its schedule */
             hs__schedule_acted(session, hook);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
             return code;

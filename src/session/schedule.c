@@ -423,6 +423,6 @@ bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
 {
     const hs__hook_schedule *h = schedule_of(hook);
     *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
-                                     .self = hook, .bytes = 3 * sizeof(int64_t));
+                                     .self = hook);
     return is_saved(h);
 }

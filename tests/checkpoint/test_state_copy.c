@@ -241,6 +241,7 @@ static void restoring_a_copy_counts_as_a_restore(void **state)
     hs_raw_session *raw = model_raw(&f->m);
     hs_state_copy *c = copy_of(f, 2);
     assert_non_null(hs_raw_session_restored_from(raw));
+    assert_int_equal(hs_raw_session_restored_step(raw), 2);
     assert_ok(hs_raw_session_set_metric(raw, "loss", 1, 2, &f->err), &f->err);
     assert_ok(go_back(f, c), &f->err);
     assert_int_equal(hs_raw_session_restores(raw), 2);

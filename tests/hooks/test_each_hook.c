@@ -112,7 +112,7 @@ static void a_state_is_saved_and_loaded_as_a_whole(void **state)
         s->session = NULL;
         hs_hook_free(hook);
     }
-    assert_int_equal(states, 18);
+    assert_int_equal(states, 15);
 }
 
 /* Saves the state of a hook after some steps of `secs` each. */
@@ -155,7 +155,7 @@ static void a_state_depends_on_the_clock_only_if_the_hook_says_so(void **state)
         hs__buffer_free(&fast);
         hs__buffer_free(&slow);
     }
-    assert_int_equal(varying, 4);
+    assert_int_equal(varying, 3);
 }
 
 /* A backend whose global step cannot be read the k-th time. */

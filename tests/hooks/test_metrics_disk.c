@@ -363,7 +363,7 @@ static void a_state_that_is_saved_after_a_failed_opening_keeps_the_rows(void **s
     stage_run(s, "train", 1, 0);
     assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
     m.d.fail_at = m.d.fail_until = 0;
-    hs_state_reader in = {.at = bytes.data, .left = bytes.size};
+    hs_state_reader in = {.at = bytes.data, .left = bytes.size, .version = hook.ops->state_version};
     assert_ok(hook.ops->load_state(hook.self, &in, &s->err), &s->err);
     assert_ok(hook.ops->after_create_session(hook.self, raw, NULL, &s->err), &s->err);
     stage_run(s, "train", 1, 0);

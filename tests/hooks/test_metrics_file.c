@@ -14,6 +14,7 @@ typedef struct {
     const char *name; /* of the file */
     const char *const *tensors;
     int64_t every, save_steps; /* save_steps 0: no checkpoints are saved */
+    double secs;               /* seconds between rows, instead of `every` */
     bool no_hook;
     model m;
     float loss;
@@ -48,8 +49,9 @@ static hs_code try_open(trainer *t)
     const char *directory = t->s->directory;
     build(t);
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = t->save_steps ? t->save_steps : 1);
-    hs_hook sink = hs_metrics_file(.path = test_path(directory, t->name), .tensors = t->tensors,
-                                   .metrics = HS_NAMES("accuracy"), .every_n_steps = t->every, .no_wall_time = true);
+    hs_hook sink =
+        hs_metrics_file(.path = test_path(directory, t->name), .tensors = t->tensors, .metrics = HS_NAMES("accuracy"),
+                        .every_n_steps = t->every, .every_n_secs = t->secs, .no_wall_time = true);
     hs_hook hooks[] = {t->no_hook ? saver : sink, saver, {.ops = NULL}};
     if (t->no_hook || !t->save_steps)
         hooks[1].ops = NULL;
@@ -489,6 +491,33 @@ static void a_rollback_without_the_hooks_state_cuts_by_steps(void **state)
     hs_saver_free(saver);
 }
 
+/* The next row is due some steps after the rollback. */
+static void a_rollback_cuts_at_the_restored_step_whenever_the_next_row_comes(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    hs_saver *saver = hs_saver_new(NULL, &t.m.err);
+    assert_non_null(saver);
+    t.no_hook = true;
+    train_to(&t, 5);
+    t.no_hook = false;
+    t.every = 0;
+    t.secs = 1;
+    t.save_steps = 100;
+    assert_ok(try_open(&t), &t.m.err);
+    train_on(&t, 6);
+    test_env_advance(&t.s->t, 1);
+    train_on(&t, 7);
+    assert_ok(
+        hs_saver_restore(saver, hs_session_raw(t.m.session), test_path(t.s->directory, "model.ckpt-5"), NULL, &t.m.err),
+        &t.m.err);
+    train_on(&t, 8);
+    test_env_advance(&t.s->t, 1);
+    train_on(&t, 9);
+    assert_file(&t, "step,loss,accuracy\n6,0.16666667,\n9,0.11111111,\n");
+    assert_ok(model_close(&t.m).error.code, &t.m.err);
+    hs_saver_free(saver);
+}
+
 static void a_rollback_at_the_end_removes_its_rows(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
@@ -688,6 +717,7 @@ int main(void)
         with_stage(a_file_larger_than_one_read),
         with_stage(a_rollback_removes_its_rows),
         with_stage(a_rollback_without_the_hooks_state_cuts_by_steps),
+        with_stage(a_rollback_cuts_at_the_restored_step_whenever_the_next_row_comes),
         with_stage(a_rollback_at_the_end_removes_its_rows),
         with_stage(names_may_have_odd_characters),
         with_stage(names_are_quoted),

@@ -202,6 +202,18 @@ static void bh_099s_start_is_written_once_a_session(void **state)
     assert_int_equal(count_of(events_text(s->directory), "start@"), 1);
 }
 
+static void bh_099s_start_does_not_wait_for_the_first_summary(void **state)
+{
+    stage *s = *state;
+    counters c;
+    open_counters(
+        s, &c,
+        hs_summary_saver(.when = HS_EVERY_STEPS(8), .summary_dir = s->directory, .summary_ops = HS_NAMES("summary1")));
+    stage_run(s, "inc", 9, 0);
+    close_counters(s, &c);
+    assert_string_equal(events_text(s->directory), "version start@1 s1=1@8");
+}
+
 static void bh_100s_the_first_run_fetches_whatever_the_interval(void **state)
 {
     stage *s = *state;
@@ -262,6 +274,7 @@ static void runs_that_make_no_step_do_not_shift_the_schedule(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 s1=1@0 s1=2@7 s1=3@14 s1=4@21 s1=5@28");
 }
 
+/* The decision is made for the last step plus one, whatever earlier runs have made. */
 static void runs_that_change_their_steps_are_followed(void **state)
 {
     stage *s = *state;
@@ -269,9 +282,9 @@ static void runs_that_change_their_steps_are_followed(void **state)
     open_counters(s, &c, every_eight(s));
     stage_run(s, "inc", 9, 0); /* 1, 9 */
     c.per_run = 4;
-    stage_run(s, "inc", 5, 0); /* 13, 17, 21, 25, 29 */
+    stage_run(s, "inc", 6, 0); /* 13, 17, 21, 25, 29, 33 */
     close_counters(s, &c);
-    assert_string_equal(events_text(s->directory), "version start@1 s1=1@1 s1=2@9 s1=3@17 s1=4@25");
+    assert_string_equal(events_text(s->directory), "version start@1 s1=1@1 s1=2@9 s1=3@21 s1=4@33");
 }
 
 static void runs_of_several_steps(void **state)
@@ -282,7 +295,7 @@ static void runs_of_several_steps(void **state)
     c.per_run = 5;
     stage_run(s, "inc", 6, 0); /* 5, 10, 15, 20, 25, 30 */
     close_counters(s, &c);
-    assert_string_equal(events_text(s->directory), "version start@1 s1=1@5 s1=2@15 s1=3@25");
+    assert_string_equal(events_text(s->directory), "version start@1 s1=1@5 s1=2@20");
 }
 
 /* Ops and directories. */
@@ -385,7 +398,7 @@ static void hooks_of_one_directory_share_a_file(void **state)
     stage_run(s, "inc", 1, 0);
     close_counters(s, &c);
     assert_int_equal(test_count_files(s->directory, "events"), 1);
-    assert_string_equal(events_text(s->directory), "version graph meta checkpoint@0 start@1 s1=1@1 checkpoint@1");
+    assert_string_equal(events_text(s->directory), "version start@1 graph meta checkpoint@0 s1=1@1 checkpoint@1");
 }
 
 /* Failures. */
@@ -485,6 +498,7 @@ int main(void)
         with_stage(bh_053_every_half_second),
         with_stage(bh_099s_start_is_written_before_the_first_run),
         with_stage(bh_099s_start_is_written_once_a_session),
+        with_stage(bh_099s_start_does_not_wait_for_the_first_summary),
         with_stage(bh_100s_the_first_run_fetches_whatever_the_interval),
         with_stage(bh_100s_the_decision_is_made_before_the_run),
         with_stage(bh_101s_the_step_is_read_once_a_run),

@@ -360,6 +360,16 @@ static void after_a_recovery_the_steps_fire_again_and_requests_do_not(void **sta
     hs_summary_free(t.summary);
 }
 
+static void without_a_saved_position_first_fires_again_after_a_recovery(void **state)
+{
+    trainer t = begin(state);
+    t.lost_at = 6;
+    assert_fires(&t, HS_TRIGGER(.first = true), " 1 5");
+    t.lost_at = 6;
+    assert_fires(&t, HS_TRIGGER(.first = true, .every_n_steps = 100), " 1");
+    hs_summary_free(t.summary);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +385,7 @@ int main(void)
         with_stage(a_resumed_run_continues_the_schedule),
         with_stage(a_newly_listed_step_that_has_passed_does_not_fire),
         with_stage(after_a_recovery_the_steps_fire_again_and_requests_do_not),
+        with_stage(without_a_saved_position_first_fires_again_after_a_recovery),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

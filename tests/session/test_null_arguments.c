@@ -55,6 +55,7 @@ static void hook_h(void **state)
     assert_null(hs_raw_session_backend(NULL).ops);
     assert_null(hs_raw_session_handle(NULL));
     assert_null(hs_raw_session_restored_from(NULL));
+    assert_int_equal(hs_raw_session_restored_step(NULL), -1);
     hs_raw_session_record_save(NULL, 1);
     assert_refused(HS_FAILED_PRECONDITION, hs_raw_session_run(NULL, NULL, NULL, err));
     assert_ok(hs_raw_session_run(raw, NULL, NULL, NULL), &p->err);

@@ -16,9 +16,9 @@
  * A summary op gives a string, a serialized Summary: see graph_summary.h and summary.h. An empty string writes nothing;
  * another type is HS_INVALID_ARGUMENT.
  *
- * The first run writes a session log START at its step (summary.h). With `when`, the first run is fetched only if
- * `first` is set. Its `last` fetches at the end by an extra run, unless that step was fetched or no run was made. The end
- * flushes the file.
+ * When the session is created, the hook writes a session log START with the step of the next run (summary.h). With `when`,
+ * the first run is fetched only if `first` is set. Its `last` fetches at the end by an extra run, unless that step was
+ * fetched or no run was made. The end flushes the file.
  *
  * In a group only rank 0 calls the hook.
  *
