@@ -23,25 +23,25 @@ typedef struct hs_trigger {
     /* Steps between two firings, from the step at which the session began, or with `first` from the first run. Other
      * conditions and a resume do not shift them */
     int64_t every_n_steps;
-    /* Seconds since it last fired by any condition, or since the session began; at most 1e9. checkpoint_saver and
-     * evaluation then wait until the global step has changed */
+    /* Seconds since it last fired by any condition, or since the session began; at most 1e9. A hook that only has after_run
+     * then waits until the global step has changed */
     double every_n_secs;
     /* HS_STEPS(1, 10, 100), in any order: when the global step reaches or passes one of them. Steps before the session
      * and steps that fired before a resume do not fire. The session's first step fires in the first run (checkpoint_saver:
      * at creation). Copied when the session is opened; a ready-made hook copies it at once */
     const int64_t *at_steps;
     /* On hs_session_request_save, or SIGUSR1 with hs_session_options.signals. A request that no hook has seen survives a
-     * recovery */
+     * recovery. In a group, those of rank 0 count, in the next run */
     bool on_request;
     /* In the first run of the session, and after a recovery or a rollback; with every_n_steps or at_steps, not in a
      * resumed, recovered or rolled back run. checkpoint_saver: at creation, unless the session was just restored from the
      * same checkpoint */
     bool first;
-    /* When the session ends normally, unless it fired at that step. checkpoint_saver saves then in any case; profiler,
-     * nan_tensor and finite_guard refuse it */
+    /* When the session ends normally after a run, unless it fired at that step. checkpoint_saver saves then in any case;
+     * profiler, nan_tensor and finite_guard refuse it */
     bool last;
-    /* Steps are the runs for which the hook is called, not global steps. logging_tensor, nan_tensor and finite_guard count
-     * so in any case */
+    /* Steps are the successful runs of the hook's kinds (hs_hook.flags), not global steps. logging_tensor, nan_tensor and
+     * finite_guard count so in any case */
     bool counts_runs;
     unsigned char reserved[4];
 } hs_trigger;

@@ -763,7 +763,7 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
         else if (session->context.kind == HS_RUN_TRAIN && s->all_runs > s->first_run)
             hs__schedule_stall(session);
     }
-    if (decides || s->step >= s->next_after)
+    if (decides || s->is_stale || s->step >= s->next_after)
         hs__schedule_decide_after(session);
     return HS_OK;
 }

@@ -25,8 +25,9 @@ typedef struct actor {
     int64_t due_in_before, due_in_after;
     int64_t restores_at;     /* after_run at this step restores `copy` */
     int64_t restores_before; /* the same for before_run */
-    const char *makes_run;   /* after_run at step 3 runs this op. NULL: none */
-    int ends;                /* after_run calls before the call of `end` */
+    const char *makes_run;   /* after_run at the step runs_at runs this op. NULL: none */
+    int64_t runs_at;
+    int ends; /* after_run calls before the call of `end` */
     struct world *w;
     hs_hook_ops ops;
 } actor;
@@ -111,7 +112,7 @@ static hs_code actor_after(void *self, hs_run_context *run, const hs_run_values 
         note(a->values, (int64_t)hs_run_values_number(values, 0));
     if (a->due_in_after)
         hs_raw_session_due_from(hs_run_context_session(run), a->due_in_after);
-    if (a->makes_run && step == 3)
+    if (a->makes_run && step == a->runs_at)
         return hs_raw_session_run(hs_run_context_session(run), HS_RUN_ARGS(.names = (const char *[]){a->makes_run, NULL}),
                                   NULL, err);
     if (a->restores_at && step == a->restores_at) {
@@ -489,10 +490,12 @@ static void last_does_not_act_again_at_a_step_at_which_the_hook_has_acted(void *
     assert_acts(w, HS_TRIGGER(.every_n_steps = 5, .last = true), " 5 10 15 20", " 5 10 15 20");
     assert_acts(w, HS_TRIGGER(.every_n_steps = 8, .last = true), " 8 16 20", " 8 16 20");
     assert_acts(w, HS_TRIGGER(.first = true, .last = true), " 1 20", " 1 20");
-    actor one = {.when = HS_TRIGGER(.first = true, .last = true)};
-    fresh(w);
-    train_to(w, &one, 1);
-    assert_string_equal(one.text, " 1");
+    for (int s = AFTER_ONLY; s <= FETCHES; s++) {
+        actor one = {.shape = (shape)s, .when = HS_TRIGGER(.first = true, .last = true)};
+        fresh(w);
+        train_to(w, &one, 1);
+        assert_string_equal(one.text, " 1");
+    }
     actor a = {.when = HS_TRIGGER(.every_n_steps = 4, .last = true), .fails_at = 4, .code = HS_STOP};
     fresh(w);
     open_one(w, &a);
@@ -960,7 +963,7 @@ static void who_stopped_the_training_and_who_acted_before_do_not_act_again_after
 static void a_run_that_a_hook_makes_counts_for_the_hooks_behind_it(void **state)
 {
     world *w = *state;
-    actor front = {.name = "front", .when = HS_EVERY_STEPS(4)}, runs = {.name = "runs", .makes_run = "train"};
+    actor front = {.name = "front", .when = HS_EVERY_STEPS(4)}, runs = {.name = "runs", .makes_run = "train", .runs_at = 3};
     actor behind = {.name = "behind", .when = HS_EVERY_STEPS(4)};
     actor before = {.name = "before", .shape = FETCHES, .when = HS_EVERY_STEPS(4)};
     const hs_hook hooks[] = {hook_of(w, &front), hook_of(w, &runs), hook_of(w, &behind), hook_of(w, &before)};
@@ -972,18 +975,19 @@ static void a_run_that_a_hook_makes_counts_for_the_hooks_behind_it(void **state)
     assert_string_equal(behind.text, " 4 8");
     assert_string_equal(before.text, " 5 9");
     front.text[0] = runs.text[0] = behind.text[0] = before.text[0] = '\0';
-    runs.makes_run = "back"; /* to 2 */
+    runs.makes_run = "back"; /* to 2: the intervals begin again */
+    runs.runs_at = 5;
     fresh(w);
     open_all(w, hooks, 4);
-    run_to(w, 2);
+    run_to(w, 4);
     run_kind(w, HS_RUN_TRAIN, 1);
     runs.makes_run = NULL;
     run_to(w, 7);
     end_well(w);
-    assert_string_equal(runs.text, " 1 2 3 3 4 5 6 7");
-    assert_string_equal(front.text, " 4");
-    assert_string_equal(behind.text, " 4");
-    assert_string_equal(before.text, " 4");
+    assert_string_equal(runs.text, " 1 2 3 4 5 3 4 5 6 7");
+    assert_string_equal(front.text, " 4 6");
+    assert_string_equal(behind.text, " 4 6");
+    assert_string_equal(before.text, " 4 6");
 }
 
 /* Recoveries, rollbacks, failures. */
