@@ -17,7 +17,7 @@ int main(void)
     glob_t found;
     CHECK(glob("run/timeline-*.json", 0, NULL, &found) == 0 && found.gl_pathc == 2);
     char *text = contents(found.gl_pathv[0]);
-    CHECK(strstr(text, "\"traceEvents\"") && strstr(text, "stop_at_step"));
+    CHECK(strstr(text, "\"traceEvents\"") && strstr(text, "\"profiler\""));
     puts(found.gl_pathv[0]);
     free(text);
     globfree(&found);
