@@ -91,7 +91,7 @@ class Exact(ResumeCase):
                       self.is_same("stride=3", options=["--steps", "11"]))
 
     def test_states_that_hold_times(self):
-        self.assertIn("each with 9 ", self.is_same("times"))
+        self.assertIn("each with 11 ", self.is_same("times"))
 
     def test_state_that_changes_after_the_loop(self):
         for words in ["next_epoch"], ["next_epoch", "own_loop"]:
