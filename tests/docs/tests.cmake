@@ -24,7 +24,7 @@ if(HOOKSESS_INSTALL AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE AND TARG
        ${PROJECT_SOURCE_DIR}/docs/guide/*.md ${PROJECT_SOURCE_DIR}/docs/cookbook.md ${PROJECT_SOURCE_DIR}/docs/estimators.md
        ${PROJECT_SOURCE_DIR}/examples/adopt/*/README.md)
   if(NOT TARGET hooksess_tensorflow OR NOT HOOKSESS_PYTHON)
-    list(REMOVE_ITEM documents docs/guide/tensorflow-graphs.md)
+    list(REMOVE_ITEM documents docs/guide/tensorflow-graphs.md docs/guide/coming-from-tensorflow.md)
   endif()
   foreach(document IN LISTS documents)
     string(REGEX REPLACE "^docs/|[.]md$" "" name ${document})
