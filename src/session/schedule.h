@@ -35,7 +35,8 @@ typedef struct hs__hook_schedule {
     int64_t acted;       /* the step at which it last acted or was started */
     bool has_acted;      /* it has acted there */
     int64_t last_ns;     /* 0: not known */
-    int64_t requests;    /* save requests up to its last act */
+    int64_t requests;    /* save requests up to the decision of its last act, */
+    int64_t requested;   /* and up to the last decision */
 } hs__hook_schedule;
 
 typedef struct hs__schedule {
@@ -53,6 +54,7 @@ typedef struct hs__schedule {
     bool is_acting;                   /* `due` has hooks with conditions */
     int64_t step;                     /* after the last run; -1: unknown */
     uint64_t moves;                   /* hs_raw_session.moves at that time */
+    int64_t restores;                 /* hs_raw_session.restores at the last restart */
     uint64_t runs[3], all_runs;       /* successful runs, by hs_run_kind */
     int64_t now_ns;                   /* at the beginning of this run, by the coarse clock */
     int64_t group_ns, group_requests; /* of rank 0, at the last agreement of a run; 0: not known */

@@ -711,7 +711,8 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
 /* After the hooks' begin: checks that the graph has what the conditions and the fixed fetches need. */
 hs_code hs__schedule_begin(struct hs_session *session, hs_error *err);
 void hs__schedule_free(struct hs_session *session);
-/* The session is created, or its step is set back: the next decision begins all intervals that have not begun. */
+/* The session is created or restored, or its step is set back: the next decision begins all intervals that have not begun.
+ */
 void hs__schedule_restart(struct hs_session *session);
 /* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
 bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
@@ -736,7 +737,8 @@ static inline hs_code hs__schedule_before(struct hs_session *session, hs_error *
         s->now_ns = hs__run_context_coarse_now(&session->context);
     const bool quiet = !(s->is_stale | s->is_acting) && s->step < s->next_before && s->all_runs < s->next_run &&
                        s->now_ns < s->next_ns && s->group_ns < s->next_group_ns &&
-                       s->seen_before == hs__schedule_seen(session) && (!s->reads_step || s->moves == session->raw.moves);
+                       s->seen_before == hs__schedule_seen(session) && s->restores == session->raw.restores &&
+                       (!s->reads_step || s->moves == session->raw.moves);
     return quiet ? HS_OK : hs__schedule_decide_before(session, err);
 }
 

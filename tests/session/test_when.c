@@ -23,6 +23,7 @@ typedef struct actor {
     hs_code fails_before;    /* before_run fails once with this code */
     int64_t due_at_creation; /* hs_raw_session_due_from in after_create_session, before_run, after_run. 0: no call */
     int64_t due_in_before, due_in_after;
+    int64_t requests_at;     /* after_run at this step requests a save. 0: never */
     int64_t restores_at;     /* after_run at this step restores `copy` */
     int64_t restores_before; /* the same for before_run */
     const char *makes_run;   /* after_run at the step runs_at runs this op. NULL: none */
@@ -110,6 +111,8 @@ static hs_code actor_after(void *self, hs_run_context *run, const hs_run_values 
     note(a->text, step);
     if (a->shape == FETCHES || a->shape == BEFORE)
         note(a->values, (int64_t)hs_run_values_number(values, 0));
+    if (a->requests_at && step == a->requests_at)
+        hs_run_context_request_save(run);
     if (a->due_in_after)
         hs_raw_session_due_from(hs_run_context_session(run), a->due_in_after);
     if (a->makes_run && step == a->runs_at)
@@ -603,6 +606,19 @@ static void a_request_in_a_run_acts_after_it_or_in_the_next_run(void **state)
         w->fails_at = 4;
         train_to(w, &a, 8);
         assert_string_equal(a.text, s == AFTER_ONLY ? " 5" : " 6");
+    }
+}
+
+static void a_request_that_comes_while_the_hook_acts_acts_in_the_next_run(void **state)
+{
+    world *w = *state;
+    for (int s = AFTER_ONLY; s < BEFORE_ONLY; s++) {
+        actor a = {.shape = (shape)s, .when = HS_TRIGGER(.every_n_steps = 4, .on_request = true), .requests_at = 4};
+        fresh(w);
+        open_one(w, &a);
+        run_to(w, 9);
+        end_well(w);
+        assert_string_equal(a.text, " 4 5 8");
     }
 }
 
@@ -1111,6 +1127,27 @@ static void a_rollback_by_a_hook_leaves_the_restored_positions_of_all_hooks(void
     }
 }
 
+static void first_alone_acts_again_after_a_rollback(void **state)
+{
+    world *w = *state;
+    for (int s = AFTER_ONLY; s < BEFORE_ONLY; s++)
+        for (int secs = 0; secs < 2; secs++) {
+            actor a = {.shape = (shape)s, .when = HS_TRIGGER(.first = true, .every_n_secs = secs ? 1e6 : 0)};
+            fresh(w);
+            open_one(w, &a);
+            assert_ok(hs_raw_session_copy_state(hs_session_raw(w->session), &w->copy, &w->err), &w->err);
+            run_to(w, 4);
+            assert_string_equal(a.text, " 1");
+            assert_ok(hs_raw_session_restore_copy(hs_session_raw(w->session), w->copy, &w->err), &w->err);
+            assert_int_equal(w->step, 0);
+            run_to(w, 6);
+            end_well(w);
+            assert_string_equal(a.text, " 1 1");
+            hs_state_copy_free(w->copy);
+            w->copy = NULL;
+        }
+}
+
 static void after_a_rollback_and_no_further_run_last_acts_at_the_restored_step(void **state)
 {
     world *w = *state;
@@ -1269,6 +1306,24 @@ static void due_from_in_a_callback_of_a_hook_without_conditions_counts_from_the_
     hs_raw_session_due_from(NULL, 1);
 }
 
+static void due_from_a_step_that_has_passed_is_each_run_and_without_a_global_step_none(void **state)
+{
+    world *w = *state;
+    for (int s = AFTER_ONLY; s < BEFORE_ONLY; s++) {
+        actor a = {.shape = (shape)s, .due_at_creation = INT64_MIN};
+        fresh(w);
+        train_to(w, &a, 2);
+        assert_string_equal(a.text, " 1 2");
+        actor b = {.shape = (shape)s, .due_at_creation = 2};
+        w->has_step = false;
+        open_one(w, &b);
+        run_kind(w, HS_RUN_TRAIN, 5);
+        end_well(w);
+        assert_string_equal(b.text, "");
+        w->has_step = true;
+    }
+}
+
 /* Groups. */
 
 enum { RANKS = 3, ACTORS = 6 };
@@ -1283,6 +1338,7 @@ typedef struct {
     member members[RANKS];
     int64_t requested_before; /* rank `requesting` requests a save before the run to this step. 0: never */
     int32_t requesting;
+    int64_t stops_at; /* of the uneven ranks: a hook on rank 1 stops at this step. 0: never */
     hs_trigger other; /* of the first hook on rank 1, if it is set */
 } team;
 
@@ -1385,6 +1441,76 @@ static void in_a_group_different_conditions_are_refused(void **state)
     assert_int_equal(t.members[0].code, HS_INVALID_ARGUMENT);
 }
 
+/* A hook of all ranks that may stop on rank 1 alone, hooks behind it, and one of rank 0 that needs the step. The run from
+ * step 6 goes back to 3. */
+static int run_uneven_rank(void *user, const hs_group *group)
+{
+    const int32_t rank = group->ops->rank(group->self);
+    team *t = user;
+    member *m = &t->members[rank];
+    world *w = &m->w;
+    actor *a = m->actors;
+    init(w);
+    w->env = *hs_simulation_env(group);
+    w->env.clock = hs_test_system_env(w->system)->clock;
+    w->group = group;
+    w->secs = 1;
+    a[0] = (actor){.name = "stop", .when = HS_EVERY_SECS(1), .fails_at = t->stops_at && rank == 1 ? t->stops_at : 0};
+    a[0].code = HS_STOP;
+    a[1] = (actor){.name = "last", .shape = FETCHES, .when = HS_TRIGGER(.every_n_secs = 1, .last = true)};
+    a[2] = (actor){.name = "first", .when = HS_TRIGGER(.first = true)};
+    a[3] = (actor){.name = "secs", .shape = FETCHES, .when = HS_EVERY_SECS(4)};
+    a[4] = (actor){.name = "chief", .flags = HS_HOOK_TRAIN | HS_HOOK_CHIEF_ONLY, .when = HS_EVERY_STEPS(4)};
+    const int from = t->stops_at ? 0 : 2; /* the first two act in each run, and so see each step */
+    hs_hook hooks[5];
+    for (int i = from; i < 5; i++)
+        hooks[i] = hook_of(w, &a[i]);
+    m->code = try_open(w, hooks + from, 5 - (size_t)from);
+    for (bool went_back = false; !m->code && w->step < 12 && !hs_session_should_stop(w->session);) {
+        w->by = w->step == 6 && !went_back ? -3 : 1;
+        went_back |= w->by < 0;
+        m->code = run_once(w, HS_RUN_TRAIN);
+        m->code = m->code == HS_STOP ? HS_OK : m->code;
+    }
+    shut(w);
+    hs_test_system_free(w->system);
+    return 0;
+}
+
+static void run_uneven_team(team *t, uint64_t seed)
+{
+    hs_error err;
+    hs_simulation *simulation = hs_simulation_new(
+        HS_SIMULATION_OPTIONS(.rank_count = RANKS, .seed = seed, .main = run_uneven_rank, .user = t), &err);
+    assert_non_null(simulation);
+    assert_ok(hs_simulation_run(simulation, &err), &err);
+    hs_simulation_free(simulation);
+}
+
+static void in_a_group_all_ranks_see_that_the_step_is_set_back(void **state)
+{
+    (void)state;
+    team t = {.stops_at = 0};
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        run_uneven_team(&t, seed);
+        assert_team_acts(&t, 2, " 1 3");
+        assert_team_acts(&t, 3, t.members[0].actors[3].text);
+    }
+}
+
+static void in_a_group_all_ranks_act_last_together_also_if_one_has_stopped_before_its_act(void **state)
+{
+    (void)state;
+    team t = {.stops_at = 5};
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        run_uneven_team(&t, seed);
+        for (int rank = 0; rank < RANKS; rank++) {
+            assert_ok(t.members[rank].w.outcome.error.code, &t.members[rank].w.outcome.error);
+            assert_string_equal(t.members[rank].actors[1].text, rank == 1 ? " 3 4 5" : " 3 4 5 5");
+        }
+    }
+}
+
 #define when_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -1410,6 +1536,7 @@ int main(void)
         when_test(last_does_not_shift_the_interval_of_the_next_session),
         when_test(a_request_acts_once_and_does_not_shift_the_interval),
         when_test(a_request_in_a_run_acts_after_it_or_in_the_next_run),
+        when_test(a_request_that_comes_while_the_hook_acts_acts_in_the_next_run),
         when_test(a_request_waits_for_a_run_of_the_hooks_kind),
         when_test(a_request_that_no_hook_has_seen_survives_a_recovery),
         when_test(every_n_secs_counts_from_the_last_act_by_the_clock_at_the_beginning_of_a_run),
@@ -1433,6 +1560,7 @@ int main(void)
         when_test(after_a_rollback_counted_runs_continue_and_seconds_begin_again),
         when_test(a_rollback_in_before_run_leaves_the_restored_positions),
         when_test(a_rollback_by_a_hook_leaves_the_restored_positions_of_all_hooks),
+        when_test(first_alone_acts_again_after_a_rollback),
         when_test(after_a_rollback_and_no_further_run_last_acts_at_the_restored_step),
         when_test(after_the_program_sets_the_step_back_the_intervals_begin_again),
         when_test(after_a_failed_run_the_hook_is_still_due),
@@ -1441,8 +1569,11 @@ int main(void)
         when_test(due_from_calls_the_hook_in_each_run_at_or_past_the_step),
         when_test(due_from_comes_besides_the_conditions_and_is_replaced),
         when_test(due_from_in_a_callback_of_a_hook_without_conditions_counts_from_the_next_run),
+        when_test(due_from_a_step_that_has_passed_is_each_run_and_without_a_global_step_none),
         cmocka_unit_test(in_a_group_all_ranks_act_by_the_clock_of_rank_0_in_the_next_run),
         cmocka_unit_test(in_a_group_a_request_on_rank_0_acts_on_all_ranks_in_the_next_run),
+        cmocka_unit_test(in_a_group_all_ranks_see_that_the_step_is_set_back),
+        cmocka_unit_test(in_a_group_all_ranks_act_last_together_also_if_one_has_stopped_before_its_act),
         cmocka_unit_test(in_a_group_different_conditions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
