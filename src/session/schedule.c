@@ -303,6 +303,12 @@ void hs__schedule_stall(struct hs_session *session)
     s->stalled = true;
 }
 
+bool hs__raw_session_interval_has_begun(const hs_raw_session *raw)
+{
+    const struct hs_session *session = hs__session_of(raw);
+    return session->schedule.hooks[session->callee - session->hooks].marked;
+}
+
 void hs__raw_session_warn_of_stalls(hs_raw_session *raw)
 {
     hs__session_of(raw)->schedule.warns_of_stall = true;
