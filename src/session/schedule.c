@@ -31,8 +31,15 @@ static int compare_steps(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err)
+/* Whether checkpoints have the position: other hooks begin again in each session. */
+static bool is_saved(const hs_trigger *when)
 {
+    return when->every_n_steps || (when->at_steps && when->at_steps[0] != -1);
+}
+
+hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *hooks, size_t which, hs_error *err)
+{
+    const hs_hook *given = &hooks[which];
     const hs_trigger *when = &given->when;
     const hs__hook *hook = &session->hooks[index];
     hs__hook_schedule *h = &session->schedule.hooks[index];
@@ -47,7 +54,11 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
         .kinds = (uint8_t)hook->cold->wanted_kinds,
         .every_n_steps = when->every_n_steps,
         .due_from = INT64_MAX,
+        .is_saved = is_saved(when),
     };
+    for (size_t i = 0; i < which; i++)
+        h->number +=
+            is_saved(&hooks[i].when) && hooks[i].ops->name && strcmp(hooks[i].ops->name, hook->cold->ops.name) == 0;
     session->schedule.n = index + 1;
     if (!h->is_set)
         return HS_OK;
@@ -81,12 +92,6 @@ void hs__schedule_free(struct hs_session *session)
 static bool needs_step(const hs__hook_schedule *h)
 {
     return !h->counts_runs && (h->every_n_steps || h->n_steps || h->due_from != INT64_MAX);
-}
-
-/* Whether checkpoints have the position: other hooks begin again in each session. */
-static bool is_saved(const hs__hook_schedule *h)
-{
-    return h->every_n_steps || h->n_steps;
 }
 
 /* Which hooks have conditions, and what a run must read for them. In a group, the hooks of all ranks must see on each rank
@@ -372,7 +377,7 @@ void hs__schedule_restart(struct hs_session *session)
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &session->schedule.hooks[i];
         h->started = false;
-        h->marked &= !h->first || is_saved(h);
+        h->marked &= !h->first || h->is_saved;
     }
     session->schedule.is_stale = true;
     session->schedule.restores = session->raw.restores;
@@ -430,10 +435,11 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
+bool hs__schedule_state(hs_state_provider *to, hs__hook *hook, size_t *number)
 {
     const hs__hook_schedule *h = schedule_of(hook);
     *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
                                      .self = hook);
-    return is_saved(h);
+    *number = h->number;
+    return h->is_saved;
 }

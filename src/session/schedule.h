@@ -16,12 +16,14 @@ struct hs__hook;
 typedef struct hs__hook_schedule {
     bool is_set;     /* the hook has conditions */
     bool is_before;  /* it is decided before the run */
+    bool is_saved;   /* checkpoints have its position: other hooks begin again in each session */
     bool chief_only; /* its clock and its requests are those of this rank, and not of rank 0 */
     bool on_request, first, last, counts_runs;
     uint8_t kinds;                   /* bits of hs_run_kind, for counts_runs */
     int64_t every_n_steps, every_ns; /* 0: not used */
     int64_t *steps;                  /* ascending */
     size_t n_steps;
+    size_t number;    /* in the key of its position: hooks in front that have its name and a position, on any rank */
     bool sets_due;    /* hs_raw_session_due_from was called, which is a condition */
     int64_t due_from; /* its step; INT64_MAX: none */
 

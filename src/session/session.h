@@ -706,16 +706,17 @@ static inline hs_code hs__add_request(struct hs_session *session, hs__run_plan *
 
 /* schedule.c */
 
-/* Copies the conditions of the hook at `index`, as it was given. */
-hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err);
+/* Copies the conditions of the hook at `index`, which is hooks[which] of the given list. */
+hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *hooks, size_t which, hs_error *err);
 /* After the hooks' begin: checks that the graph has what the conditions and the fixed fetches need. */
 hs_code hs__schedule_begin(struct hs_session *session, hs_error *err);
 void hs__schedule_free(struct hs_session *session);
 /* The session is created or restored, or its step is set back: the next decision begins all intervals that have not begun.
  */
 void hs__schedule_restart(struct hs_session *session);
-/* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
-bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
+/* The position of a hook as state for checkpoints. *number: of hooks in front with the same name and a position. Returns
+ * false if it has nothing to save. */
+bool hs__schedule_state(hs_state_provider *to, hs__hook *hook, size_t *number);
 /* Parts of the next two functions. */
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
 void hs__schedule_decide_after(struct hs_session *session);

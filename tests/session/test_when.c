@@ -38,7 +38,7 @@ typedef struct world {
     hs_test_system *system;
     hs_graph *graph;
     hs_session *session;
-    char *directory;
+    char *directory; /* NULL: nothing is saved */
     int64_t step, by;
     int64_t reads;    /* executions of the op "loss" */
     double secs;      /* between the runs */
@@ -50,7 +50,7 @@ typedef struct world {
     hs_outcome outcome;
     hs_error err;
     bool has_step, recovers;
-    const hs_group *group; /* NULL: none. In a group nothing is saved */
+    const hs_group *group; /* NULL: none */
     hs_env env;
 } world;
 
@@ -219,12 +219,13 @@ static int teardown(void **state)
 static hs_code try_open(world *w, const hs_hook *hooks, size_t n)
 {
     static const hs_recovery recovery = HS_INIT(hs_recovery);
-    const bool saves = w->has_step && !w->group;
+    const bool saves = w->has_step && w->directory;
     hs_hook all[40] = {{.ops = NULL}};
     for (size_t i = 0; i < n; i++)
         all[i] = hooks[i];
     if (saves)
-        all[n] = hs_checkpoint_saver(.checkpoint_dir = w->directory, .every_n_steps = w->recovers ? 3 : 1000);
+        all[n] =
+            hs_checkpoint_saver(.checkpoint_dir = w->directory, .group = w->group, .every_n_steps = w->recovers ? 3 : 1000);
     w->step = 0;
     w->graph = hs_graph_new(&w->env);
     if (w->has_step)
@@ -1339,7 +1340,9 @@ typedef struct {
     int64_t requested_before; /* rank `requesting` requests a save before the run to this step. 0: never */
     int32_t requesting;
     int64_t stops_at; /* of the uneven ranks: a hook on rank 1 stops at this step. 0: never */
-    hs_trigger other; /* of the first hook on rank 1, if it is set */
+    char *directory;
+    int64_t last_step; /* of the saving ranks */
+    hs_trigger other;  /* of the first hook on rank 1, if it is set */
 } team;
 
 /* Rank 0's clock is ahead, and advances by 6 s in a run; the others' clocks advance by 1 s and by 50 s. */
@@ -1379,11 +1382,11 @@ static int run_rank(void *user, const hs_group *group)
     return 0;
 }
 
-static void run_team(team *t, uint64_t seed)
+static void run_simulation(team *t, uint64_t seed, int (*run)(void *user, const hs_group *group))
 {
     hs_error err;
     hs_simulation *simulation =
-        hs_simulation_new(HS_SIMULATION_OPTIONS(.rank_count = RANKS, .seed = seed, .main = run_rank, .user = t), &err);
+        hs_simulation_new(HS_SIMULATION_OPTIONS(.rank_count = RANKS, .seed = seed, .main = run, .user = t), &err);
     assert_non_null(simulation);
     assert_ok(hs_simulation_run(simulation, &err), &err);
     hs_simulation_free(simulation);
@@ -1404,7 +1407,7 @@ static void in_a_group_all_ranks_act_by_the_clock_of_rank_0_in_the_next_run(void
     (void)state;
     team t = {.requested_before = 0};
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        run_team(&t, seed);
+        run_simulation(&t, seed, run_rank);
         assert_team_acts(&t, 0, " 4 6 8 10 12");
         assert_team_acts(&t, 1, " 4 6 8 10 12");
         assert_team_acts(&t, 2, "");
@@ -1420,24 +1423,55 @@ static void in_a_group_a_request_on_rank_0_acts_on_all_ranks_in_the_next_run(voi
     (void)state;
     team t = {.requested_before = 5};
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        run_team(&t, seed);
+        run_simulation(&t, seed, run_rank);
         assert_team_acts(&t, 2, " 6");
         assert_team_acts(&t, 3, " 6 12");
     }
     t.requesting = 2; /* only those of rank 0 count */
-    run_team(&t, 1);
+    run_simulation(&t, 1, run_rank);
     assert_team_acts(&t, 2, "");
+}
+
+/* Rank 0 has another hook of the same name in front. Files are outside of the simulation. */
+static int run_saving_rank(void *user, const hs_group *group)
+{
+    team *t = user;
+    member *m = &t->members[group->ops->rank(group->self)];
+    world *w = &m->w;
+    init(w);
+    w->group = group;
+    w->directory = t->directory;
+    m->actors[0] = (actor){.flags = HS_HOOK_TRAIN | HS_HOOK_CHIEF_ONLY, .when = HS_EVERY_STEPS(4)};
+    m->actors[1] = (actor){.when = HS_EVERY_STEPS(3)};
+    const hs_hook hooks[] = {hook_of(w, &m->actors[0]), hook_of(w, &m->actors[1])};
+    m->code = try_open(w, hooks, 2);
+    while (!m->code && w->step < t->last_step)
+        m->code = run_once(w, HS_RUN_TRAIN);
+    shut(w);
+    hs_test_system_free(w->system);
+    return 0;
+}
+
+static void in_a_group_all_ranks_restore_the_position_of_the_same_hook(void **state)
+{
+    team t = {.directory = ((world *)*state)->directory, .last_step = 5};
+    run_simulation(&t, 1, run_saving_rank);
+    assert_team_acts(&t, 1, " 3");
+    t.last_step = 12;
+    run_simulation(&t, 1, run_saving_rank);
+    assert_team_acts(&t, 1, " 6 9 12");
+    assert_string_equal(t.members[0].actors[0].text, " 8 12");
 }
 
 static void in_a_group_different_conditions_are_refused(void **state)
 {
     (void)state;
     team t = {.other = HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_STEPS(7))};
-    run_team(&t, 1);
+    run_simulation(&t, 1, run_rank);
     for (int rank = 0; rank < RANKS; rank++)
         assert_says(&t.members[rank].w.err, HS_INVALID_ARGUMENT, "rank 1 differs from rank 0: it has hook 'steps'");
     t.other = HS_EVERY_STEPS(5);
-    run_team(&t, 1);
+    run_simulation(&t, 1, run_rank);
     assert_int_equal(t.members[0].code, HS_INVALID_ARGUMENT);
 }
 
@@ -1477,22 +1511,12 @@ static int run_uneven_rank(void *user, const hs_group *group)
     return 0;
 }
 
-static void run_uneven_team(team *t, uint64_t seed)
-{
-    hs_error err;
-    hs_simulation *simulation = hs_simulation_new(
-        HS_SIMULATION_OPTIONS(.rank_count = RANKS, .seed = seed, .main = run_uneven_rank, .user = t), &err);
-    assert_non_null(simulation);
-    assert_ok(hs_simulation_run(simulation, &err), &err);
-    hs_simulation_free(simulation);
-}
-
 static void in_a_group_all_ranks_see_that_the_step_is_set_back(void **state)
 {
     (void)state;
     team t = {.stops_at = 0};
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        run_uneven_team(&t, seed);
+        run_simulation(&t, seed, run_uneven_rank);
         assert_team_acts(&t, 2, " 1 3");
         assert_team_acts(&t, 3, t.members[0].actors[3].text);
     }
@@ -1503,7 +1527,7 @@ static void in_a_group_all_ranks_act_last_together_also_if_one_has_stopped_befor
     (void)state;
     team t = {.stops_at = 5};
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        run_uneven_team(&t, seed);
+        run_simulation(&t, seed, run_uneven_rank);
         for (int rank = 0; rank < RANKS; rank++) {
             assert_ok(t.members[rank].w.outcome.error.code, &t.members[rank].w.outcome.error);
             assert_string_equal(t.members[rank].actors[1].text, rank == 1 ? " 3 4 5" : " 3 4 5 5");
@@ -1572,6 +1596,7 @@ int main(void)
         when_test(due_from_a_step_that_has_passed_is_each_run_and_without_a_global_step_none),
         cmocka_unit_test(in_a_group_all_ranks_act_by_the_clock_of_rank_0_in_the_next_run),
         cmocka_unit_test(in_a_group_a_request_on_rank_0_acts_on_all_ranks_in_the_next_run),
+        when_test(in_a_group_all_ranks_restore_the_position_of_the_same_hook),
         cmocka_unit_test(in_a_group_all_ranks_see_that_the_step_is_set_back),
         cmocka_unit_test(in_a_group_all_ranks_act_last_together_also_if_one_has_stopped_before_its_act),
         cmocka_unit_test(in_a_group_different_conditions_are_refused),
