@@ -158,9 +158,9 @@ hs_code hs__add_session_states(struct hs_session *session, hs_error *err)
             (code = hs__state_provider_copy(&provider, &given_state, "schedule of hook", err)))
             continue;
         code = add_slot(raw, schedule_key(session, provider.name, number), &provider, err);
-        if (!code) /* it may differ between ranks */
+        if (!code) /* in a group, a stop on one rank skips the later hooks there: that of rank 0 counts */
             raw->states[raw->n_states - 1].varies =
-                session->hooks[i].cold->best_effort || session->hooks[i].cold->state_varies;
+                session->hooks[i].cold->best_effort || session->hooks[i].cold->state_varies || hs__is_replica(session);
     }
     return code;
 }

@@ -1443,10 +1443,13 @@ static int run_saving_rank(void *user, const hs_group *group)
     w->directory = t->directory;
     m->actors[0] = (actor){.flags = HS_HOOK_TRAIN | HS_HOOK_CHIEF_ONLY, .when = HS_EVERY_STEPS(4)};
     m->actors[1] = (actor){.when = HS_EVERY_STEPS(3)};
-    const hs_hook hooks[] = {hook_of(w, &m->actors[0]), hook_of(w, &m->actors[1])};
-    m->code = try_open(w, hooks, 2);
-    while (!m->code && w->step < t->last_step)
+    m->actors[2] = (actor){.name = "stop", .fails_at = t->stops_at && m == &t->members[1] ? t->stops_at : 0};
+    m->actors[2].code = HS_STOP;
+    const hs_hook hooks[] = {hook_of(w, &m->actors[2]), hook_of(w, &m->actors[0]), hook_of(w, &m->actors[1])};
+    m->code = try_open(w, hooks, 3);
+    while (!m->code && w->step < t->last_step && !hs_session_should_stop(w->session))
         m->code = run_once(w, HS_RUN_TRAIN);
+    m->code = m->code == HS_STOP ? HS_OK : m->code;
     shut(w);
     hs_test_system_free(w->system);
     return 0;
@@ -1461,6 +1464,20 @@ static void in_a_group_all_ranks_restore_the_position_of_the_same_hook(void **st
     run_simulation(&t, 1, run_saving_rank);
     assert_team_acts(&t, 1, " 6 9 12");
     assert_string_equal(t.members[0].actors[0].text, " 8 12");
+}
+
+static void in_a_group_a_stop_that_skips_the_hook_on_one_rank_leaves_the_position_of_rank_0(void **state)
+{
+    team t = {.directory = ((world *)*state)->directory, .last_step = 5, .stops_at = 3};
+    run_simulation(&t, 1, run_saving_rank);
+    assert_string_equal(t.members[0].actors[1].text, " 3");
+    assert_string_equal(t.members[1].actors[1].text, "");
+    for (int rank = 0; rank < RANKS; rank++)
+        assert_ok(t.members[rank].w.outcome.error.code, &t.members[rank].w.outcome.error);
+    t.last_step = 7;
+    t.stops_at = 0;
+    run_simulation(&t, 1, run_saving_rank);
+    assert_team_acts(&t, 1, " 6");
 }
 
 static void in_a_group_different_conditions_are_refused(void **state)
@@ -1599,6 +1616,7 @@ int main(void)
         when_test(in_a_group_all_ranks_restore_the_position_of_the_same_hook),
         cmocka_unit_test(in_a_group_all_ranks_see_that_the_step_is_set_back),
         cmocka_unit_test(in_a_group_all_ranks_act_last_together_also_if_one_has_stopped_before_its_act),
+        when_test(in_a_group_a_stop_that_skips_the_hook_on_one_rank_leaves_the_position_of_rank_0),
         cmocka_unit_test(in_a_group_different_conditions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
