@@ -78,7 +78,7 @@ typedef struct hs_run_context hs_run_context;
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;
-    const char *name; /* (required) without ':' if the hook has save_state */
+    const char *name; /* (required) without ':' if the hook has save_state, or steps in `when` */
     /* Tensors and ops that it fetches in each run for which it is called, for hs_run_values_number(values, 0) and so on.
      * They must exist after `begin`. Borrowed. NULL: none */
     const char *const *fetches;
