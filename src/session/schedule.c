@@ -45,7 +45,8 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
     hs__hook_schedule *h = &session->schedule.hooks[index];
     *h = (hs__hook_schedule){
         .is_set = hs__trigger_is_set(when),
-        .is_before = hook->before_run || hook->cold->ops.fetches || when->counts_runs,
+        .is_before =
+            (hook->before_run && !(given->flags & HS__HOOK_WATCHES_BEFORE)) || hook->cold->ops.fetches || when->counts_runs,
         .chief_only = given->flags & HS_HOOK_CHIEF_ONLY || !hs__is_replica(session),
         .on_request = when->on_request,
         .first = when->first,

@@ -10,6 +10,9 @@
  *
  * Functions: schedule.c; inline at the end of session.h. */
 
+/* A flag of a hook whose before_run only watches, so that it does not decide when the hook is called. */
+#define HS__HOOK_WATCHES_BEFORE ((uint32_t)1 << 31)
+
 struct hs__hook;
 
 /* One hook with conditions: those of its trigger, in the order of hs_trigger, and its position. */
