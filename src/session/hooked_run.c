@@ -217,6 +217,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         }
     }
     hs__set_current_hook(session, NULL);
+    session->callee = NULL;
     session->context.boundary = 0;
     return first;
 }

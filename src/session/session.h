@@ -260,7 +260,8 @@ struct hs_session {
     bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
     size_t level;    /* of the next run. 0: the caller's; 1: a raw run within a hooked run, an own step or a boundary */
     bool in_backend; /* the backend is running: no call is allowed */
-    const hs__hook *callee; /* the hook whose callback was called last, of those that get the raw session */
+    const hs__hook
+        *callee; /* the hook whose callback is called, of those that get the raw session. NULL: the program runs */
     hs__life life;
     unsigned generation;  /* of the process that opened it */
     bool in_call;         /* hooked_run.c: a call that calls callbacks */
@@ -337,8 +338,10 @@ static inline struct hs_session *hs__call_begin(struct hs_session *session)
 
 static inline void hs__call_end(struct hs_session **call)
 {
-    if (*call)
+    if (*call) {
         (*call)->in_call = false;
+        (*call)->callee = NULL;
+    }
     *call = NULL;
 }
 

@@ -1307,6 +1307,22 @@ static void due_from_in_a_callback_of_a_hook_without_conditions_counts_from_the_
     hs_raw_session_due_from(NULL, 1);
 }
 
+static void due_from_by_the_program_changes_no_hook(void **state)
+{
+    world *w = *state;
+    actor a = {.when = HS_EVERY_STEPS(4), .due_at_creation = HS_NEVER};
+    char *directory = w->directory;
+    w->directory = NULL; /* no saver, whose callbacks would be the last ones */
+    open_one(w, &a);
+    w->directory = directory;
+    hs_raw_session_due_from(hs_session_raw(w->session), 1);
+    run_to(w, 5);
+    hs_raw_session_due_from(hs_session_raw(w->session), 1);
+    run_to(w, 9);
+    end_well(w);
+    assert_string_equal(a.text, " 4 8");
+}
+
 static void due_from_a_step_that_has_passed_is_each_run_and_without_a_global_step_none(void **state)
 {
     world *w = *state;
@@ -1610,6 +1626,7 @@ int main(void)
         when_test(due_from_calls_the_hook_in_each_run_at_or_past_the_step),
         when_test(due_from_comes_besides_the_conditions_and_is_replaced),
         when_test(due_from_in_a_callback_of_a_hook_without_conditions_counts_from_the_next_run),
+        when_test(due_from_by_the_program_changes_no_hook),
         when_test(due_from_a_step_that_has_passed_is_each_run_and_without_a_global_step_none),
         cmocka_unit_test(in_a_group_all_ranks_act_by_the_clock_of_rank_0_in_the_next_run),
         cmocka_unit_test(in_a_group_a_request_on_rank_0_acts_on_all_ranks_in_the_next_run),
