@@ -78,7 +78,7 @@ typedef struct hs_run_context hs_run_context;
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;
-    const char *name; /* (required) without ':' if the hook has save_state */
+    const char *name; /* (required) without ':' if the hook has save_state, or steps in `when` */
     /* Tensors and ops that it fetches in each run for which it is called, for hs_run_values_number(values, 0) and so on.
      * They must exist after `begin`. Borrowed. NULL: none */
     const char *const *fetches;
@@ -126,8 +126,8 @@ typedef struct hs_hook {
     void *self;
     uint32_t flags;        /* 0: HS_HOOK_TRAIN */
     uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT: consecutive failures before it is disabled. 0: no limit */
-    /* The runs for which before_run and after_run are called. {0}: each. With `last`, after_run is called once more before
-     * `end`, with fetches of a run of their own */
+    /* The runs for which before_run and after_run are called. {0}: each. With `last`, they are called once more before
+     * `end`, around a run that only makes the fetches. In a group, they then are on all ranks if they are on one */
     hs_trigger when;
 } hs_hook;
 

@@ -124,7 +124,9 @@ HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *na
                                          hs_error *err);
 /* For a hook that computes when it acts next: from the next run on, the hook whose callback makes this call is called in
  * each run whose global step reaches or passes `step`, and when its `when` says. Without `when`, it is called in no other
- * run. Replaces an earlier call; not saved, so call it in after_create_session, too. HS_NEVER: no step. */
+ * run. Replaces an earlier call; not saved, so call it in after_create_session, too. HS_NEVER: no step, as always in a
+ * graph without a global step. With counts_runs, `step` is a number of runs. Only in before_run, after_run, boundary and
+ * after_create_session. */
 HS_API void hs_raw_session_due_from(hs_raw_session *session, int64_t step);
 /* Sets the phase, and returns the previous one, which the hook restores. */
 HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);

@@ -38,7 +38,7 @@ typedef struct hs_trigger {
      * same checkpoint */
     bool first;
     /* When the session ends normally after a run, unless it fired at that step. checkpoint_saver saves then in any case;
-     * profiler, nan_tensor and finite_guard refuse it */
+     * profiler, nan_tensor, finite_guard and replica_check refuse it */
     bool last;
     /* Steps are the successful runs of the hook's kinds (hs_hook.flags), not global steps. logging_tensor, nan_tensor and
      * finite_guard count so in any case */

@@ -6,6 +6,7 @@
 #include "base/trigger.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
+#include "session/services.h"
 
 #include <stdio.h>
 
@@ -17,7 +18,7 @@ typedef struct {
     hs_logging_format_fn formatter;
     void *user;
     bool at_end, has_step;
-    int64_t logged_ns; /* when the last line was made, or the session; 0: no line yet */
+    int64_t logged_ns; /* when the last line was made, or the session */
     hs_run_args args;
     const hs_env *session_env;
     int32_t rank;
@@ -29,7 +30,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = HS_OK;
     hook->session_env = hs_backend_env(backend);
     hook->has_step = hs_backend_global_step_name(backend) != NULL;
-    hook->logged_ns = 0;
     for (size_t i = 0; !code && hook->tensors[i]; i++)
         code = hs_backend_check_tensor(backend, hook->tensors[i], err);
     return code;
@@ -42,8 +42,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hook->rank = hs__session_rank(session);
     if (!hs__trigger_is_set(&hook->base.when)) /* a line at the end only */
         hs_raw_session_due_from(session, HS_NEVER);
-    if (!hook->base.when.first || hs_raw_session_restored_from(session))
-        hook->logged_ns = hs_env_monotonic_ns(hook->session_env);
+    hook->logged_ns = hs_env_monotonic_ns(hook->session_env);
     return HS_OK;
 }
 
@@ -113,7 +112,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (hook->has_step && step < 0)
         return err->code;
     const double elapsed = (double)(now - hook->logged_ns) * 1e-9;
-    log_values(hook, hs_run_context_session(run), values, step, hook->logged_ns ? &elapsed : NULL);
+    hs_raw_session *session = hs_run_context_session(run);
+    log_values(hook, session, values, step, hs__raw_session_interval_has_begun(session) ? &elapsed : NULL);
     hook->logged_ns = now;
     return HS_OK;
 }

@@ -11,7 +11,7 @@ typedef struct {
     hs__hook_base base;
     char *tensor;
     const char *names[2];
-    bool stop;
+    bool stop, begins; /* begins: the next run is the first since the session was created */
     hs_run_args args;
     hs_host_copy copy;
     const hs_env *session_env;
@@ -22,6 +22,16 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     nan_tensor *hook = self;
     hook->session_env = hs_backend_env(backend);
     return hs_backend_check_tensor(backend, hook->tensor, err);
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    nan_tensor *hook = self;
+    (void)coordinator, (void)err;
+    hook->begins = hook->base.when.first;
+    if (hook->begins) /* also in a resumed run */
+        hs_raw_session_due_from(session, 0);
+    return HS_OK;
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -46,6 +56,9 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     nan_tensor *hook = self;
     hs_tensor copy;
     const hs_tensor *value = hs_run_values_tensor(values, 0);
+    if (hook->begins)
+        hs_raw_session_due_from(hs_run_context_session(run), HS_NEVER);
+    hook->begins = false;
     if (is_finite_number(value))
         return HS_OK;
     if (value->dtype != HS_FLOAT && value->dtype != HS_DOUBLE && value->dtype != HS_HALF && value->dtype != HS_BFLOAT16 &&
@@ -91,8 +104,9 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "nan_tensor", .begin = begin, .before_run = before_run,
-                                       .after_run = after_run, .destroy = destroy);
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "nan_tensor", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {

@@ -26,8 +26,7 @@ typedef struct {
     hs_summary_writer *given_writer, *writer; /* writer NULL: no events, only the log */
     char tag[TAG];
     const hs_env *session_env;
-    bool first;     /* the first run has a rate: from the creation of the session */
-    bool begins;    /* the first interval begins after the first run */
+    bool first;     /* the first run has a rate, from the creation of the session. Else it begins the first interval */
     moment counted; /* the next event's rate is measured from here */
     moment logged;  /* and that of the next line from here: the last line, or the begin of the first interval */
 } step_counter;
@@ -40,7 +39,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
         return code;
     snprintf(hook->tag, sizeof hook->tag, "%s/sec", hs_backend_global_step_name(backend));
     hook->session_env = hs_backend_env(backend);
-    hook->begins = !hook->first;
     hook->writer = NULL;
     return HS_OK;
 }
@@ -52,8 +50,6 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (step < 0)
         return err->code;
     hook->counted = hook->logged = (moment){step, hs_env_monotonic_ns(hook->session_env)};
-    if (hs_raw_session_restored_from(session)) /* its interval has begun */
-        hook->begins = false;
     hs__raw_session_warn_of_stalls(session);
     if (hs_coordinator_should_stop(coordinator)) /* training is already complete */
         return HS_OK;
@@ -103,9 +99,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     moment now = {hs_run_context_global_step(run, err), hs_run_context_now(run)};
     if (now.step < 0)
         return err->code;
-    if (!hook->begins)
+    if (hook->first || hs__raw_session_interval_has_begun(hs_run_context_session(run)))
         return report_rates(hook, now, err);
-    hook->begins = false;
     hook->counted = hook->logged = now;
     return HS_OK;
 }

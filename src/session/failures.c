@@ -120,6 +120,7 @@ void hs__unmute_due(struct hs_session *session)
             continue;
         hs__set_kinds(hook, hook->cold->wanted_kinds);
         session->failures.n_muted--;
+        session->schedule.next_run = 0; /* it may be due */
         if (hook->cold->create_pending)
             retry_create(session, hook);
     }

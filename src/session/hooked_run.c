@@ -217,13 +217,19 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         }
     }
     hs__set_current_hook(session, NULL);
+    session->callee = NULL;
     session->context.boundary = 0;
     return first;
 }
 
 hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
 {
-    if (!hook->kinds || !hs__schedule_is_due_last(session, hook))
+    const hs__hook_schedule *when = &session->schedule.hooks[hook - session->hooks];
+    bool is_due = when->last && hook->kinds && hs__schedule_is_due_last(session, hook);
+    if (when->last &&
+        !hook->cold->best_effort) /* a stop or an end of input on one rank may have skipped its last act there */
+        is_due = hs_raw_session_agree(&session->raw, is_due);
+    if (!is_due)
         return HS_OK;
     const hs_run_args *args = hook->fetches;
     const hs_run_values *values = &hook->values;

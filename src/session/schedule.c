@@ -31,14 +31,22 @@ static int compare_steps(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err)
+/* Whether checkpoints have the position: other hooks begin again in each session. */
+static bool is_saved(const hs_trigger *when)
 {
+    return when->every_n_steps || (when->at_steps && when->at_steps[0] != -1);
+}
+
+hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *hooks, size_t which, hs_error *err)
+{
+    const hs_hook *given = &hooks[which];
     const hs_trigger *when = &given->when;
     const hs__hook *hook = &session->hooks[index];
     hs__hook_schedule *h = &session->schedule.hooks[index];
     *h = (hs__hook_schedule){
         .is_set = hs__trigger_is_set(when),
-        .is_before = hook->before_run || hook->cold->ops.fetches || when->counts_runs,
+        .is_before =
+            (hook->before_run && !(given->flags & HS__HOOK_WATCHES_BEFORE)) || hook->cold->ops.fetches || when->counts_runs,
         .chief_only = given->flags & HS_HOOK_CHIEF_ONLY || !hs__is_replica(session),
         .on_request = when->on_request,
         .first = when->first,
@@ -46,9 +54,12 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
         .counts_runs = when->counts_runs,
         .kinds = (uint8_t)hook->cold->wanted_kinds,
         .every_n_steps = when->every_n_steps,
-        .every_ns = when->every_n_secs > 0 && when->every_n_secs < 1e-9 ? 1 : (int64_t)(when->every_n_secs * 1e9),
         .due_from = INT64_MAX,
+        .is_saved = is_saved(when),
     };
+    for (size_t i = 0; i < which; i++)
+        h->number +=
+            is_saved(&hooks[i].when) && hooks[i].ops->name && strcmp(hooks[i].ops->name, hook->cold->ops.name) == 0;
     session->schedule.n = index + 1;
     if (!h->is_set)
         return HS_OK;
@@ -57,6 +68,7 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
         hs_error_prefix(err, "hook '%s': when", hook->cold->ops.name);
         return code;
     }
+    h->every_ns = when->every_n_secs > 0 && when->every_n_secs < 1e-9 ? 1 : (int64_t)(when->every_n_secs * 1e9);
     while (when->at_steps && when->at_steps[h->n_steps] != -1)
         h->n_steps++;
     if (h->n_steps && !(h->steps = hs__alloc(&session->env, h->n_steps, sizeof *h->steps)))
@@ -83,13 +95,8 @@ static bool needs_step(const hs__hook_schedule *h)
     return !h->counts_runs && (h->every_n_steps || h->n_steps || h->due_from != INT64_MAX);
 }
 
-/* Whether checkpoints have the position: other hooks begin again in each session. */
-static bool is_saved(const hs__hook_schedule *h)
-{
-    return h->every_n_steps || h->n_steps;
-}
-
-/* Which hooks have conditions, and what a run must read for them. */
+/* Which hooks have conditions, and what a run must read for them. In a group, the hooks of all ranks must see on each rank
+ * that the step is set back, whatever the chief's own hooks read. */
 static void find_needs(struct hs_session *session)
 {
     hs__schedule *s = &session->schedule;
@@ -99,7 +106,7 @@ static void find_needs(struct hs_session *session)
         h->is_set |= h->sets_due;
         s->has_conditions |= h->is_set;
         s->reads_clock |= h->every_ns > 0;
-        s->reads_step |= needs_step(h);
+        s->reads_step |= needs_step(h) || (h->is_set && !h->chief_only && s->has_step);
     }
 }
 
@@ -201,12 +208,12 @@ static bool is_due(const struct hs_session *session, hs__hook_schedule *h, int64
 {
     const hs__schedule *s = &session->schedule;
     const int64_t now = now_of(s, h);
+    h->requested = requests_of(session, h);
     if (h->marked && !h->last_ns)
         h->last_ns = now;
     h->by_steps =
         h->marked ? h->every_n_steps && at >= h->counts_from && at - h->counts_from >= h->every_n_steps : h->first;
-    if (h->by_steps || at >= h->next_listed || at >= h->due_from ||
-        (h->on_request && requests_of(session, h) != h->requests))
+    if (h->by_steps || at >= h->next_listed || at >= h->due_from || (h->on_request && h->requested != h->requests))
         return true;
     const bool by_time = h->every_ns && h->marked && now - h->last_ns >= h->every_ns;
     return by_time && at != h->acted; /* after a run without a step, a second act would repeat the first */
@@ -220,7 +227,7 @@ static void find_next(struct hs_session *session)
     s->next_run = UINT64_MAX;
     for (size_t i = 0; i < session->n_hooks; i++) {
         const hs__hook_schedule *h = &s->hooks[i];
-        if (!h->is_set)
+        if (!h->is_set || !session->hooks[i].kinds) /* hs__unmute_due decides again */
             continue;
         int64_t next = smaller(h->due_from, h->next_listed);
         if ((!h->marked && h->first) || (h->on_request && requests_of(session, h) != h->requests))
@@ -244,6 +251,8 @@ static void find_next(struct hs_session *session)
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
 {
     hs__schedule *s = &session->schedule;
+    if (s->restores != session->raw.restores)
+        hs__schedule_restart(session);
     if (s->is_stale) {
         find_needs(session);
         s->first_run = s->all_runs + 1;
@@ -300,6 +309,12 @@ void hs__schedule_stall(struct hs_session *session)
     s->stalled = true;
 }
 
+bool hs__raw_session_interval_has_begun(const hs_raw_session *raw)
+{
+    const struct hs_session *session = hs__session_of(raw);
+    return session->schedule.hooks[session->callee - session->hooks].marked;
+}
+
 void hs__raw_session_warn_of_stalls(hs_raw_session *raw)
 {
     hs__session_of(raw)->schedule.warns_of_stall = true;
@@ -314,7 +329,7 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     if (!h->is_set)
         return;
     h->last_ns = now_of(s, h);
-    h->requests = requests_of(session, h);
+    h->requests = h->requested;
     if (!h->started) /* a hook of this run has restored another position */
         return;
     if (!h->marked || !h->every_n_steps || h->by_steps)
@@ -363,9 +378,10 @@ void hs__schedule_restart(struct hs_session *session)
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &session->schedule.hooks[i];
         h->started = false;
-        h->marked &= !h->first || is_saved(h);
+        h->marked &= !h->first || h->is_saved;
     }
     session->schedule.is_stale = true;
+    session->schedule.restores = session->raw.restores;
 }
 
 void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
@@ -374,7 +390,8 @@ void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
     if (!session || !session->callee)
         return;
     hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
-    h->due_from = step == HS_NEVER ? INT64_MAX : step;
+    const bool counts = session->schedule.has_step || h->counts_runs;
+    h->due_from = step == HS_NEVER || !counts ? INT64_MAX : step < 0 ? 0 : step;
     h->sets_due = session->schedule.has_conditions = session->schedule.is_stale = true; /* from the next run on */
 }
 
@@ -419,10 +436,11 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
+bool hs__schedule_state(hs_state_provider *to, hs__hook *hook, size_t *number)
 {
     const hs__hook_schedule *h = schedule_of(hook);
     *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
                                      .self = hook);
-    return is_saved(h);
+    *number = h->number;
+    return h->is_saved;
 }

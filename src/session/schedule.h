@@ -10,18 +10,23 @@
  *
  * Functions: schedule.c; inline at the end of session.h. */
 
+/* A flag of a hook whose before_run only watches, so that it does not decide when the hook is called. */
+#define HS__HOOK_WATCHES_BEFORE ((uint32_t)1 << 31)
+
 struct hs__hook;
 
 /* One hook with conditions: those of its trigger, in the order of hs_trigger, and its position. */
 typedef struct hs__hook_schedule {
     bool is_set;     /* the hook has conditions */
     bool is_before;  /* it is decided before the run */
+    bool is_saved;   /* checkpoints have its position: other hooks begin again in each session */
     bool chief_only; /* its clock and its requests are those of this rank, and not of rank 0 */
     bool on_request, first, last, counts_runs;
     uint8_t kinds;                   /* bits of hs_run_kind, for counts_runs */
     int64_t every_n_steps, every_ns; /* 0: not used */
     int64_t *steps;                  /* ascending */
     size_t n_steps;
+    size_t number;    /* in the key of its position: hooks in front that have its name and a position, on any rank */
     bool sets_due;    /* hs_raw_session_due_from was called, which is a condition */
     int64_t due_from; /* its step; INT64_MAX: none */
 
@@ -35,7 +40,8 @@ typedef struct hs__hook_schedule {
     int64_t acted;       /* the step at which it last acted or was started */
     bool has_acted;      /* it has acted there */
     int64_t last_ns;     /* 0: not known */
-    int64_t requests;    /* save requests up to its last act */
+    int64_t requests;    /* save requests up to the decision of its last act, */
+    int64_t requested;   /* and up to the last decision */
 } hs__hook_schedule;
 
 typedef struct hs__schedule {
@@ -53,6 +59,7 @@ typedef struct hs__schedule {
     bool is_acting;                   /* `due` has hooks with conditions */
     int64_t step;                     /* after the last run; -1: unknown */
     uint64_t moves;                   /* hs_raw_session.moves at that time */
+    int64_t restores;                 /* hs_raw_session.restores at the last restart */
     uint64_t runs[3], all_runs;       /* successful runs, by hs_run_kind */
     int64_t now_ns;                   /* at the beginning of this run, by the coarse clock */
     int64_t group_ns, group_requests; /* of rank 0, at the last agreement of a run; 0: not known */

@@ -13,6 +13,9 @@ int64_t hs__run_context_requests(const hs_run_context *run);
 /* Returns the time of hs_run_context_now, up to some milliseconds late, at a fifth of the cost. For a check in each step.
  */
 int64_t hs__run_context_coarse_now(hs_run_context *run);
+/* For the hook that is being called: whether its interval has begun, by an act, or without `first` at the session's begin.
+ * Else this is its first act. */
+bool hs__raw_session_interval_has_begun(const hs_raw_session *session);
 /* The session logs a warning if a training run does not advance the global step, once until it advances. */
 void hs__raw_session_warn_of_stalls(hs_raw_session *session);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */

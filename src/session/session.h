@@ -260,7 +260,8 @@ struct hs_session {
     bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
     size_t level;    /* of the next run. 0: the caller's; 1: a raw run within a hooked run, an own step or a boundary */
     bool in_backend; /* the backend is running: no call is allowed */
-    const hs__hook *callee; /* the hook whose callback was called last, of those that get the raw session */
+    const hs__hook
+        *callee; /* the hook whose callback is called, of those that get the raw session. NULL: the program runs */
     hs__life life;
     unsigned generation;  /* of the process that opened it */
     bool in_call;         /* hooked_run.c: a call that calls callbacks */
@@ -337,8 +338,10 @@ static inline struct hs_session *hs__call_begin(struct hs_session *session)
 
 static inline void hs__call_end(struct hs_session **call)
 {
-    if (*call)
+    if (*call) {
         (*call)->in_call = false;
+        (*call)->callee = NULL;
+    }
     *call = NULL;
 }
 
@@ -706,15 +709,17 @@ static inline hs_code hs__add_request(struct hs_session *session, hs__run_plan *
 
 /* schedule.c */
 
-/* Copies the conditions of the hook at `index`, as it was given. */
-hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err);
+/* Copies the conditions of the hook at `index`, which is hooks[which] of the given list. */
+hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *hooks, size_t which, hs_error *err);
 /* After the hooks' begin: checks that the graph has what the conditions and the fixed fetches need. */
 hs_code hs__schedule_begin(struct hs_session *session, hs_error *err);
 void hs__schedule_free(struct hs_session *session);
-/* The session is created, or its step is set back: the next decision begins all intervals that have not begun. */
+/* The session is created or restored, or its step is set back: the next decision begins all intervals that have not begun.
+ */
 void hs__schedule_restart(struct hs_session *session);
-/* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
-bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
+/* The position of a hook as state for checkpoints. *number: of hooks in front with the same name and a position. Returns
+ * false if it has nothing to save. */
+bool hs__schedule_state(hs_state_provider *to, hs__hook *hook, size_t *number);
 /* Parts of the next two functions. */
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
 void hs__schedule_decide_after(struct hs_session *session);
@@ -736,7 +741,8 @@ static inline hs_code hs__schedule_before(struct hs_session *session, hs_error *
         s->now_ns = hs__run_context_coarse_now(&session->context);
     const bool quiet = !(s->is_stale | s->is_acting) && s->step < s->next_before && s->all_runs < s->next_run &&
                        s->now_ns < s->next_ns && s->group_ns < s->next_group_ns &&
-                       s->seen_before == hs__schedule_seen(session) && (!s->reads_step || s->moves == session->raw.moves);
+                       s->seen_before == hs__schedule_seen(session) && s->restores == session->raw.restores &&
+                       (!s->reads_step || s->moves == session->raw.moves);
     return quiet ? HS_OK : hs__schedule_decide_before(session, err);
 }
 

@@ -79,7 +79,7 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
             trigger++; /* the last bit is shared */
         code = copy_hook(hook, &options->hooks[i], i, err);
         if (!code)
-            code = hs__schedule_add(session, n_called - 1, &options->hooks[i], err);
+            code = hs__schedule_add(session, n_called - 1, options->hooks, i, err);
     }
     if (!code)
         session->n_hooks = n_called;

@@ -26,13 +26,8 @@ static char *state_key(const hs_raw_session *raw, const char *name)
 }
 
 /* Returns the key of a hook's position: its name, with a number from the second hook of this name on. */
-static char *schedule_key(const struct hs_session *session, size_t index)
+static char *schedule_key(const struct hs_session *session, const char *name, size_t before)
 {
-    hs_state_provider provider;
-    size_t before = 0;
-    const char *name = session->hooks[index].cold->ops.name;
-    for (size_t i = 0; i < index; i++)
-        before += strcmp(session->hooks[i].cold->ops.name, name) == 0 && hs__schedule_state(&provider, &session->hooks[i]);
     return before ? hs__format(&session->env, HS__STATE_PREFIX "schedule/%s#%zu", name, before + 1)
                   : hs__format(&session->env, HS__STATE_PREFIX "schedule/%s", name);
 }
@@ -158,13 +153,14 @@ hs_code hs__add_session_states(struct hs_session *session, hs_error *err)
             code = add_hook_state(session, i, err);
     for (size_t i = 0; !code && i < session->n_hooks; i++) {
         hs_state_provider given_state, provider;
-        if (!hs__schedule_state(&given_state, &session->hooks[i]) ||
+        size_t number;
+        if (!hs__schedule_state(&given_state, &session->hooks[i], &number) ||
             (code = hs__state_provider_copy(&provider, &given_state, "schedule of hook", err)))
             continue;
-        code = add_slot(raw, schedule_key(session, i), &provider, err);
-        if (!code) /* it may differ between ranks */
+        code = add_slot(raw, schedule_key(session, provider.name, number), &provider, err);
+        if (!code) /* in a group, a stop on one rank skips the later hooks there: that of rank 0 counts */
             raw->states[raw->n_states - 1].varies =
-                session->hooks[i].cold->best_effort || session->hooks[i].cold->state_varies;
+                session->hooks[i].cold->best_effort || session->hooks[i].cold->state_varies || hs__is_replica(session);
     }
     return code;
 }

@@ -2,6 +2,8 @@
 /* A hook that wraps another hook and records its callbacks. */
 #include <hooksess/testing.h>
 
+#include "session/schedule.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -100,7 +102,6 @@ static void watch_destroy(void *self)
 
 hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
 {
-    const hs_trigger no_conditions = {0};
     hs_hook_ops inner;
     if (!hook.ops || HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &inner, hook.ops, NULL))
         return hook; /* opening a session reports the invalid hook */
@@ -119,19 +120,16 @@ hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
     w->script = script;
     w->hook = hook;
     w->inner = inner;
-    /* a before_run changes when a hook with conditions is called */
-    const bool is_before =
-        inner.before_run || inner.fetches || memcmp(&hook.when, &no_conditions, sizeof no_conditions) == 0;
     w->ops = (hs_hook_ops)HS_INIT(
         hs_hook_ops, .name = w->inner.name, .fetches = w->inner.fetches, .begin = watch_begin,
-        .after_create_session = watch_create, .before_run = is_before ? watch_before : NULL, .after_run = watch_after,
+        .after_create_session = watch_create, .before_run = watch_before, .after_run = watch_after,
         .boundary = w->inner.boundary ? watch_boundary : NULL, .end = watch_end, .close = watch_close,
         .save_state = w->inner.save_state ? watch_save : NULL, .load_state = w->inner.load_state ? watch_load : NULL,
         .destroy = watch_destroy, .state_version = w->inner.state_version,
         .state_identity = w->inner.state_identity ? watch_identity : NULL, .state_bytes = w->inner.state_bytes);
     return (hs_hook){.ops = &w->ops,
                      .self = w,
-                     .flags = hook.flags & ~(uint32_t)HS_HOOK_HELD,
+                     .flags = (hook.flags & ~(uint32_t)HS_HOOK_HELD) | (w->inner.before_run ? 0 : HS__HOOK_WATCHES_BEFORE),
                      .max_failures = hook.max_failures,
                      .when = hook.when};
 }

@@ -85,6 +85,36 @@ static void the_interval_begins_with_each_session(void **state)
     hs_hook_free(hook);
 }
 
+static hs_code do_nothing(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)op, (void)err;
+    return HS_OK;
+}
+
+static void a_resumed_run_begins_with_a_check(void **state)
+{
+    stage *s = *state;
+    for (int resumed = 0; resumed < 2; resumed++) {
+        double loss = resumed ? NOT_A_NUMBER : 1;
+        hs_graph *graph = hs_graph_new(&s->t.env);
+        hs_graph_global_step(graph, NULL, NULL);
+        hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &loss);
+        hs_graph_op(graph, .name = "train", .run = do_nothing, .advances_step = true);
+        hs_hook hooks[] = {hs_nan_tensor(.tensor = "loss", .every_n_steps = 100),
+                           hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1000),
+                           {.ops = NULL}};
+        s->session = hs_session_open(hs_graph_backend(graph),
+                                     HS_SESSION_OPTIONS(.hooks = hooks, .checkpoint_dir = s->directory), &s->err);
+        if (!resumed)
+            stage_run(s, "train", 3, 0);
+        else
+            assert_fails(hs_session_run(s->session, "train", &s->err), HS_FAILED_PRECONDITION, &s->err, "'loss'");
+        hs_session_close(s->session, NULL);
+        s->session = NULL;
+        hs_graph_free(graph);
+    }
+}
+
 static void bh_098s_nan_fails_the_run(void **state)
 {
     stage *s = *state;
@@ -334,6 +364,7 @@ int main(void)
         with_stage(an_interval_checks_the_first_run_and_each_nth_after_it),
         with_stage(other_runs_fetch_nothing),
         with_stage(the_interval_begins_with_each_session),
+        with_stage(a_resumed_run_begins_with_a_check),
         with_stage(bh_098s_nan_fails_the_run),
         with_stage(bh_098s_nan_stops_with_a_warning),
         with_stage(the_nan_that_it_stops_for_is_not_saved),

@@ -262,6 +262,22 @@ static void bh_040_a_resumed_run_continues_the_schedule(void **state)
     assert_int_equal(count_of(text, "/sec="), 2);
 }
 
+/* Checkpoints have no position of seconds, and one from before the first run has no step to count from. */
+static void in_a_resumed_run_the_first_interval_begins_after_its_first_run_as_in_a_new_one(void **state)
+{
+    stage *s = *state;
+    train(s, NULL, hs_step_counter(.every_n_secs = 1, .summary_dir = s->directory), 5);
+    test_env_advance(&s->t, 3600);
+    train(s, NULL, hs_step_counter(.every_n_secs = 1, .summary_dir = s->directory), 1);
+    assert_contains(events_text(s->directory), "/sec=2@3");
+    assert_null(strstr(strstr(events_text(s->directory), "start@6"), "/sec="));
+    test_empty_directory(s->directory);
+    train(s, NULL, every(s, 4), 0);
+    train(s, NULL, every(s, 4), 8);
+    assert_contains(events_text(s->directory), " global_step/sec=2@5");
+    assert_int_equal(count_of(events_text(s->directory), "/sec="), 1);
+}
+
 /* Loses the session, once, at step 5. An hour passes. */
 static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
@@ -399,6 +415,7 @@ int main(void)
         with_stage(bh_096s_a_given_writer_stays_open),
         with_stage(bh_042_the_tag_has_the_steps_name),
         with_stage(bh_040_a_resumed_run_continues_the_schedule),
+        with_stage(in_a_resumed_run_the_first_interval_begins_after_its_first_run_as_in_a_new_one),
         with_stage(no_line_includes_a_recovery),
         with_stage(bh_043_it_warns_once_for_each_stall),
         with_stage(bh_097s_the_first_run_never_warns),

@@ -50,6 +50,15 @@ static void bh_009_stops_when_the_step_jumps(void **state)
     assert_true(stops_at(s, 15));
 }
 
+static void watched_it_stops_at_the_same_step(void **state)
+{
+    stage *s = *state;
+    hs_script_set_step(s->script, 5);
+    stage_open(s, hs_script_watch(s->script, NULL, hs_stop_at_step(.num_steps = 10)));
+    assert_false(stops_at(s, 5));
+    assert_true(stops_at(s, 15));
+}
+
 static void num_steps_counts_from_the_sessions_step(void **state)
 {
     stage *s = *state;
@@ -189,6 +198,7 @@ int main(void)
         with_noop(bh_006_both_last_step_and_num_steps),
         with_noop(bh_007_stops_at_last_step),
         with_noop(bh_009_stops_when_the_step_jumps),
+        with_noop(watched_it_stops_at_the_same_step),
         with_noop(num_steps_counts_from_the_sessions_step),
         with_noop(it_makes_exactly_num_steps),
         with_noop(bh_074s_a_target_of_step_0_runs_nothing),

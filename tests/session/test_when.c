@@ -23,6 +23,7 @@ typedef struct actor {
     hs_code fails_before;    /* before_run fails once with this code */
     int64_t due_at_creation; /* hs_raw_session_due_from in after_create_session, before_run, after_run. 0: no call */
     int64_t due_in_before, due_in_after;
+    int64_t requests_at;     /* after_run at this step requests a save. 0: never */
     int64_t restores_at;     /* after_run at this step restores `copy` */
     int64_t restores_before; /* the same for before_run */
     const char *makes_run;   /* after_run at the step runs_at runs this op. NULL: none */
@@ -37,7 +38,7 @@ typedef struct world {
     hs_test_system *system;
     hs_graph *graph;
     hs_session *session;
-    char *directory;
+    char *directory; /* NULL: nothing is saved */
     int64_t step, by;
     int64_t reads;    /* executions of the op "loss" */
     double secs;      /* between the runs */
@@ -49,7 +50,7 @@ typedef struct world {
     hs_outcome outcome;
     hs_error err;
     bool has_step, recovers;
-    const hs_group *group; /* NULL: none. In a group nothing is saved */
+    const hs_group *group; /* NULL: none */
     hs_env env;
 } world;
 
@@ -110,6 +111,8 @@ static hs_code actor_after(void *self, hs_run_context *run, const hs_run_values 
     note(a->text, step);
     if (a->shape == FETCHES || a->shape == BEFORE)
         note(a->values, (int64_t)hs_run_values_number(values, 0));
+    if (a->requests_at && step == a->requests_at)
+        hs_run_context_request_save(run);
     if (a->due_in_after)
         hs_raw_session_due_from(hs_run_context_session(run), a->due_in_after);
     if (a->makes_run && step == a->runs_at)
@@ -216,12 +219,13 @@ static int teardown(void **state)
 static hs_code try_open(world *w, const hs_hook *hooks, size_t n)
 {
     static const hs_recovery recovery = HS_INIT(hs_recovery);
-    const bool saves = w->has_step && !w->group;
+    const bool saves = w->has_step && w->directory;
     hs_hook all[40] = {{.ops = NULL}};
     for (size_t i = 0; i < n; i++)
         all[i] = hooks[i];
     if (saves)
-        all[n] = hs_checkpoint_saver(.checkpoint_dir = w->directory, .every_n_steps = w->recovers ? 3 : 1000);
+        all[n] =
+            hs_checkpoint_saver(.checkpoint_dir = w->directory, .group = w->group, .every_n_steps = w->recovers ? 3 : 1000);
     w->step = 0;
     w->graph = hs_graph_new(&w->env);
     if (w->has_step)
@@ -603,6 +607,19 @@ static void a_request_in_a_run_acts_after_it_or_in_the_next_run(void **state)
         w->fails_at = 4;
         train_to(w, &a, 8);
         assert_string_equal(a.text, s == AFTER_ONLY ? " 5" : " 6");
+    }
+}
+
+static void a_request_that_comes_while_the_hook_acts_acts_in_the_next_run(void **state)
+{
+    world *w = *state;
+    for (int s = AFTER_ONLY; s < BEFORE_ONLY; s++) {
+        actor a = {.shape = (shape)s, .when = HS_TRIGGER(.every_n_steps = 4, .on_request = true), .requests_at = 4};
+        fresh(w);
+        open_one(w, &a);
+        run_to(w, 9);
+        end_well(w);
+        assert_string_equal(a.text, " 4 5 8");
     }
 }
 
@@ -1111,6 +1128,27 @@ static void a_rollback_by_a_hook_leaves_the_restored_positions_of_all_hooks(void
     }
 }
 
+static void first_alone_acts_again_after_a_rollback(void **state)
+{
+    world *w = *state;
+    for (int s = AFTER_ONLY; s < BEFORE_ONLY; s++)
+        for (int secs = 0; secs < 2; secs++) {
+            actor a = {.shape = (shape)s, .when = HS_TRIGGER(.first = true, .every_n_secs = secs ? 1e6 : 0)};
+            fresh(w);
+            open_one(w, &a);
+            assert_ok(hs_raw_session_copy_state(hs_session_raw(w->session), &w->copy, &w->err), &w->err);
+            run_to(w, 4);
+            assert_string_equal(a.text, " 1");
+            assert_ok(hs_raw_session_restore_copy(hs_session_raw(w->session), w->copy, &w->err), &w->err);
+            assert_int_equal(w->step, 0);
+            run_to(w, 6);
+            end_well(w);
+            assert_string_equal(a.text, " 1 1");
+            hs_state_copy_free(w->copy);
+            w->copy = NULL;
+        }
+}
+
 static void after_a_rollback_and_no_further_run_last_acts_at_the_restored_step(void **state)
 {
     world *w = *state;
@@ -1269,6 +1307,40 @@ static void due_from_in_a_callback_of_a_hook_without_conditions_counts_from_the_
     hs_raw_session_due_from(NULL, 1);
 }
 
+static void due_from_by_the_program_changes_no_hook(void **state)
+{
+    world *w = *state;
+    actor a = {.when = HS_EVERY_STEPS(4), .due_at_creation = HS_NEVER};
+    char *directory = w->directory;
+    w->directory = NULL; /* no saver, whose callbacks would be the last ones */
+    open_one(w, &a);
+    w->directory = directory;
+    hs_raw_session_due_from(hs_session_raw(w->session), 1);
+    run_to(w, 5);
+    hs_raw_session_due_from(hs_session_raw(w->session), 1);
+    run_to(w, 9);
+    end_well(w);
+    assert_string_equal(a.text, " 4 8");
+}
+
+static void due_from_a_step_that_has_passed_is_each_run_and_without_a_global_step_none(void **state)
+{
+    world *w = *state;
+    for (int s = AFTER_ONLY; s < BEFORE_ONLY; s++) {
+        actor a = {.shape = (shape)s, .due_at_creation = INT64_MIN};
+        fresh(w);
+        train_to(w, &a, 2);
+        assert_string_equal(a.text, " 1 2");
+        actor b = {.shape = (shape)s, .due_at_creation = 2};
+        w->has_step = false;
+        open_one(w, &b);
+        run_kind(w, HS_RUN_TRAIN, 5);
+        end_well(w);
+        assert_string_equal(b.text, "");
+        w->has_step = true;
+    }
+}
+
 /* Groups. */
 
 enum { RANKS = 3, ACTORS = 6 };
@@ -1283,7 +1355,10 @@ typedef struct {
     member members[RANKS];
     int64_t requested_before; /* rank `requesting` requests a save before the run to this step. 0: never */
     int32_t requesting;
-    hs_trigger other; /* of the first hook on rank 1, if it is set */
+    int64_t stops_at; /* of the uneven ranks: a hook on rank 1 stops at this step. 0: never */
+    char *directory;
+    int64_t last_step; /* of the saving ranks */
+    hs_trigger other;  /* of the first hook on rank 1, if it is set */
 } team;
 
 /* Rank 0's clock is ahead, and advances by 6 s in a run; the others' clocks advance by 1 s and by 50 s. */
@@ -1323,11 +1398,11 @@ static int run_rank(void *user, const hs_group *group)
     return 0;
 }
 
-static void run_team(team *t, uint64_t seed)
+static void run_simulation(team *t, uint64_t seed, int (*run)(void *user, const hs_group *group))
 {
     hs_error err;
     hs_simulation *simulation =
-        hs_simulation_new(HS_SIMULATION_OPTIONS(.rank_count = RANKS, .seed = seed, .main = run_rank, .user = t), &err);
+        hs_simulation_new(HS_SIMULATION_OPTIONS(.rank_count = RANKS, .seed = seed, .main = run, .user = t), &err);
     assert_non_null(simulation);
     assert_ok(hs_simulation_run(simulation, &err), &err);
     hs_simulation_free(simulation);
@@ -1348,7 +1423,7 @@ static void in_a_group_all_ranks_act_by_the_clock_of_rank_0_in_the_next_run(void
     (void)state;
     team t = {.requested_before = 0};
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        run_team(&t, seed);
+        run_simulation(&t, seed, run_rank);
         assert_team_acts(&t, 0, " 4 6 8 10 12");
         assert_team_acts(&t, 1, " 4 6 8 10 12");
         assert_team_acts(&t, 2, "");
@@ -1364,25 +1439,133 @@ static void in_a_group_a_request_on_rank_0_acts_on_all_ranks_in_the_next_run(voi
     (void)state;
     team t = {.requested_before = 5};
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        run_team(&t, seed);
+        run_simulation(&t, seed, run_rank);
         assert_team_acts(&t, 2, " 6");
         assert_team_acts(&t, 3, " 6 12");
     }
     t.requesting = 2; /* only those of rank 0 count */
-    run_team(&t, 1);
+    run_simulation(&t, 1, run_rank);
     assert_team_acts(&t, 2, "");
+}
+
+/* Rank 0 has another hook of the same name in front. Files are outside of the simulation. */
+static int run_saving_rank(void *user, const hs_group *group)
+{
+    team *t = user;
+    member *m = &t->members[group->ops->rank(group->self)];
+    world *w = &m->w;
+    init(w);
+    w->group = group;
+    w->directory = t->directory;
+    m->actors[0] = (actor){.flags = HS_HOOK_TRAIN | HS_HOOK_CHIEF_ONLY, .when = HS_EVERY_STEPS(4)};
+    m->actors[1] = (actor){.when = HS_EVERY_STEPS(3)};
+    m->actors[2] = (actor){.name = "stop", .fails_at = t->stops_at && m == &t->members[1] ? t->stops_at : 0};
+    m->actors[2].code = HS_STOP;
+    const hs_hook hooks[] = {hook_of(w, &m->actors[2]), hook_of(w, &m->actors[0]), hook_of(w, &m->actors[1])};
+    m->code = try_open(w, hooks, 3);
+    while (!m->code && w->step < t->last_step && !hs_session_should_stop(w->session))
+        m->code = run_once(w, HS_RUN_TRAIN);
+    m->code = m->code == HS_STOP ? HS_OK : m->code;
+    shut(w);
+    hs_test_system_free(w->system);
+    return 0;
+}
+
+static void in_a_group_all_ranks_restore_the_position_of_the_same_hook(void **state)
+{
+    team t = {.directory = ((world *)*state)->directory, .last_step = 5};
+    run_simulation(&t, 1, run_saving_rank);
+    assert_team_acts(&t, 1, " 3");
+    t.last_step = 12;
+    run_simulation(&t, 1, run_saving_rank);
+    assert_team_acts(&t, 1, " 6 9 12");
+    assert_string_equal(t.members[0].actors[0].text, " 8 12");
+}
+
+static void in_a_group_a_stop_that_skips_the_hook_on_one_rank_leaves_the_position_of_rank_0(void **state)
+{
+    team t = {.directory = ((world *)*state)->directory, .last_step = 5, .stops_at = 3};
+    run_simulation(&t, 1, run_saving_rank);
+    assert_string_equal(t.members[0].actors[1].text, " 3");
+    assert_string_equal(t.members[1].actors[1].text, "");
+    for (int rank = 0; rank < RANKS; rank++)
+        assert_ok(t.members[rank].w.outcome.error.code, &t.members[rank].w.outcome.error);
+    t.last_step = 7;
+    t.stops_at = 0;
+    run_simulation(&t, 1, run_saving_rank);
+    assert_team_acts(&t, 1, " 6");
 }
 
 static void in_a_group_different_conditions_are_refused(void **state)
 {
     (void)state;
     team t = {.other = HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_STEPS(7))};
-    run_team(&t, 1);
+    run_simulation(&t, 1, run_rank);
     for (int rank = 0; rank < RANKS; rank++)
         assert_says(&t.members[rank].w.err, HS_INVALID_ARGUMENT, "rank 1 differs from rank 0: it has hook 'steps'");
     t.other = HS_EVERY_STEPS(5);
-    run_team(&t, 1);
+    run_simulation(&t, 1, run_rank);
     assert_int_equal(t.members[0].code, HS_INVALID_ARGUMENT);
+}
+
+/* A hook of all ranks that may stop on rank 1 alone, hooks behind it, and one of rank 0 that needs the step. The run from
+ * step 6 goes back to 3. */
+static int run_uneven_rank(void *user, const hs_group *group)
+{
+    const int32_t rank = group->ops->rank(group->self);
+    team *t = user;
+    member *m = &t->members[rank];
+    world *w = &m->w;
+    actor *a = m->actors;
+    init(w);
+    w->env = *hs_simulation_env(group);
+    w->env.clock = hs_test_system_env(w->system)->clock;
+    w->group = group;
+    w->secs = 1;
+    a[0] = (actor){.name = "stop", .when = HS_EVERY_SECS(1), .fails_at = t->stops_at && rank == 1 ? t->stops_at : 0};
+    a[0].code = HS_STOP;
+    a[1] = (actor){.name = "last", .shape = FETCHES, .when = HS_TRIGGER(.every_n_secs = 1, .last = true)};
+    a[2] = (actor){.name = "first", .when = HS_TRIGGER(.first = true)};
+    a[3] = (actor){.name = "secs", .shape = FETCHES, .when = HS_EVERY_SECS(4)};
+    a[4] = (actor){.name = "chief", .flags = HS_HOOK_TRAIN | HS_HOOK_CHIEF_ONLY, .when = HS_EVERY_STEPS(4)};
+    const int from = t->stops_at ? 0 : 2; /* the first two act in each run, and so see each step */
+    hs_hook hooks[5];
+    for (int i = from; i < 5; i++)
+        hooks[i] = hook_of(w, &a[i]);
+    m->code = try_open(w, hooks + from, 5 - (size_t)from);
+    for (bool went_back = false; !m->code && w->step < 12 && !hs_session_should_stop(w->session);) {
+        w->by = w->step == 6 && !went_back ? -3 : 1;
+        went_back |= w->by < 0;
+        m->code = run_once(w, HS_RUN_TRAIN);
+        m->code = m->code == HS_STOP ? HS_OK : m->code;
+    }
+    shut(w);
+    hs_test_system_free(w->system);
+    return 0;
+}
+
+static void in_a_group_all_ranks_see_that_the_step_is_set_back(void **state)
+{
+    (void)state;
+    team t = {.stops_at = 0};
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        run_simulation(&t, seed, run_uneven_rank);
+        assert_team_acts(&t, 2, " 1 3");
+        assert_team_acts(&t, 3, t.members[0].actors[3].text);
+    }
+}
+
+static void in_a_group_all_ranks_act_last_together_also_if_one_has_stopped_before_its_act(void **state)
+{
+    (void)state;
+    team t = {.stops_at = 5};
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        run_simulation(&t, seed, run_uneven_rank);
+        for (int rank = 0; rank < RANKS; rank++) {
+            assert_ok(t.members[rank].w.outcome.error.code, &t.members[rank].w.outcome.error);
+            assert_string_equal(t.members[rank].actors[1].text, rank == 1 ? " 3 4 5" : " 3 4 5 5");
+        }
+    }
 }
 
 #define when_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -1410,6 +1593,7 @@ int main(void)
         when_test(last_does_not_shift_the_interval_of_the_next_session),
         when_test(a_request_acts_once_and_does_not_shift_the_interval),
         when_test(a_request_in_a_run_acts_after_it_or_in_the_next_run),
+        when_test(a_request_that_comes_while_the_hook_acts_acts_in_the_next_run),
         when_test(a_request_waits_for_a_run_of_the_hooks_kind),
         when_test(a_request_that_no_hook_has_seen_survives_a_recovery),
         when_test(every_n_secs_counts_from_the_last_act_by_the_clock_at_the_beginning_of_a_run),
@@ -1433,6 +1617,7 @@ int main(void)
         when_test(after_a_rollback_counted_runs_continue_and_seconds_begin_again),
         when_test(a_rollback_in_before_run_leaves_the_restored_positions),
         when_test(a_rollback_by_a_hook_leaves_the_restored_positions_of_all_hooks),
+        when_test(first_alone_acts_again_after_a_rollback),
         when_test(after_a_rollback_and_no_further_run_last_acts_at_the_restored_step),
         when_test(after_the_program_sets_the_step_back_the_intervals_begin_again),
         when_test(after_a_failed_run_the_hook_is_still_due),
@@ -1441,8 +1626,14 @@ int main(void)
         when_test(due_from_calls_the_hook_in_each_run_at_or_past_the_step),
         when_test(due_from_comes_besides_the_conditions_and_is_replaced),
         when_test(due_from_in_a_callback_of_a_hook_without_conditions_counts_from_the_next_run),
+        when_test(due_from_by_the_program_changes_no_hook),
+        when_test(due_from_a_step_that_has_passed_is_each_run_and_without_a_global_step_none),
         cmocka_unit_test(in_a_group_all_ranks_act_by_the_clock_of_rank_0_in_the_next_run),
         cmocka_unit_test(in_a_group_a_request_on_rank_0_acts_on_all_ranks_in_the_next_run),
+        when_test(in_a_group_all_ranks_restore_the_position_of_the_same_hook),
+        cmocka_unit_test(in_a_group_all_ranks_see_that_the_step_is_set_back),
+        cmocka_unit_test(in_a_group_all_ranks_act_last_together_also_if_one_has_stopped_before_its_act),
+        when_test(in_a_group_a_stop_that_skips_the_hook_on_one_rank_leaves_the_position_of_rank_0),
         cmocka_unit_test(in_a_group_different_conditions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
