@@ -13,12 +13,14 @@ EXCEPTIONS = {
     ("checkpoint_saver.c.o", "hs__run_context_requests"),
     ("checkpoint_saver.c.o", "hs__raw_session_grace_secs"),
     ("checkpoint_saver.c.o", "hs__raw_session_set_save_secs"),
+    ("logging_tensor.c.o", "hs__raw_session_interval_has_begun"),
     ("profiler.c.o", "hs__run_context_record_spans"),
     ("profiler.c.o", "hs__run_context_write_trace"),
     ("run_status.c.o", "hs__raw_session_set_save_secs"),
     ("run_status.c.o", "hs__write_status"),
     ("run_status.c.o", "hs__write_outcome"),
     ("run_status.c.o", "hs__record_abandonment_in"),
+    ("step_counter.c.o", "hs__raw_session_interval_has_begun"),
     ("step_counter.c.o", "hs__raw_session_warn_of_stalls"),
 }
 
