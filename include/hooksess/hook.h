@@ -50,7 +50,7 @@ typedef struct hs_run_context hs_run_context;
  *
  * before_run and after_run are called in the runs that hs_hook.when says. Hooks with before_run or fetches are decided before
  * a run, for the last global step plus one; others after it, by the step read then. Seconds are read at the beginning of a
- * run; in a group, those of rank 0 count, in the next run. What was called before a run is called after it.
+ * run; in a group, those of rank 0 count, in the next run. A hook that was called before a run is called after it.
  *
  * state_version, state_identity (copied when the session is created) and state_bytes are as in hs_state_provider. To save
  * several pieces, call hs_raw_session_add_state in after_create_session.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/trigger.h"
 #include "hooks/timing.h"
 
 #include "base/error.h"
+#include "base/trigger.h"
 
 hs_code hs__timing_init(hs__timing *timing, const hs__timing_options *options, const hs_env *env, hs_error *err)
 {

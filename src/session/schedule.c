@@ -234,14 +234,15 @@ static void find_next(struct hs_session *session)
             next = 0;
         else if (h->marked && h->every_n_steps)
             next = smaller(next, plus(h->counts_from, h->every_n_steps));
-        const int64_t at = position(s, h);
-        if (h->counts_runs && next != INT64_MAX &&
-            s->all_runs + (uint64_t)(next > at + 1 ? next - at - 1 : 0) < s->next_run)
-            s->next_run = s->all_runs + (uint64_t)(next > at + 1 ? next - at - 1 : 0);
-        if (!h->counts_runs && h->is_before)
+        if (h->counts_runs) {
+            const int64_t last = position(s, h) + 1; /* before the runs that are left */
+            const uint64_t from = s->all_runs + (next > last ? (uint64_t)(next - last) : 0);
+            s->next_run = from < s->next_run ? from : s->next_run;
+        } else if (h->is_before) {
             s->next_before = smaller(s->next_before, next - 1);
-        if (!h->counts_runs && !h->is_before)
+        } else {
             s->next_after = smaller(s->next_after, next);
+        }
         int64_t *next_ns = h->chief_only ? &s->next_ns : &s->next_group_ns;
         if (h->every_ns && h->marked)
             *next_ns = smaller(*next_ns, h->last_ns ? plus(h->last_ns, h->every_ns) : 0);

@@ -260,8 +260,7 @@ struct hs_session {
     bool observed;   /* this run's callbacks are timed, watched, or may end a failure */
     size_t level;    /* of the next run. 0: the caller's; 1: a raw run within a hooked run, an own step or a boundary */
     bool in_backend; /* the backend is running: no call is allowed */
-    const hs__hook
-        *callee; /* the hook whose callback is called, of those that get the raw session. NULL: the program runs */
+    const hs__hook *callee; /* whose callback runs, if the callback gets the raw session. NULL: the program runs */
     hs__life life;
     unsigned generation;  /* of the process that opened it */
     bool in_call;         /* hooked_run.c: a call that calls callbacks */
@@ -357,8 +356,8 @@ void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const cha
 /* Flushes the writers and calls the `boundary` callback of every hook. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
-/* When the session ends normally: calls a hook whose `when` has `last`, unless it has acted at this step, with the fetches
- * of a run of its own. */
+/* When the session ends normally: calls a hook whose `when` has `last`, unless it has acted at this step. A raw run makes
+ * its fetches. */
 hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err);
 
 /* The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
@@ -774,7 +773,7 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
     return HS_OK;
 }
 
-/* The hook session->schedule.due[*i] has made a run of its own, in after_run. If this changed the step, decides again which
+/* The hook session->schedule.due[*i] has made a raw run in after_run. If this changed the step, decides again which
  * hooks are called after it, and sets *i to its new index. */
 hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err);
 /* The session ends: whether the hook has `last`, and has not acted at this step. */

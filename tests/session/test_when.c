@@ -17,7 +17,7 @@ typedef struct actor {
     uint32_t flags;
     char text[512];          /* the steps of its after_run, or of before_run if it has only this */
     char before[512];        /* the steps of its before_run */
-    char values[512];        /* what it has fetched */
+    char values[512];        /* its fetches */
     int64_t fails_at;        /* after_run at this step fails once. 0: never */
     hs_code code;            /* with this code */
     hs_code fails_before;    /* before_run fails once with this code */
@@ -396,7 +396,7 @@ static void a_run_that_makes_five_steps_jumps_over_intervals_and_lists(void **st
     assert_acts(w, HS_TRIGGER(.every_n_steps = 8, .at_steps = HS_STEPS(1)), " 5 10 20", " 5 15");
 }
 
-static void who_is_called_before_a_run_is_called_after_it_whatever_the_step_became(void **state)
+static void a_hook_called_before_a_run_is_called_after_it_whatever_the_step_became(void **state)
 {
     world *w = *state;
     actor a = {.shape = BEFORE, .when = HS_EVERY_STEPS(4)}, b = {.shape = AFTER_ONLY, .when = HS_EVERY_STEPS(4)};
@@ -471,7 +471,7 @@ static void first_alone_acts_again_in_a_resumed_session_and_after_a_recovery(voi
     }
 }
 
-static void last_acts_when_the_session_ends_with_the_fetches_of_a_run_of_its_own(void **state)
+static void last_acts_when_the_session_ends_and_a_raw_run_makes_the_fetches(void **state)
 {
     world *w = *state;
     for (int s = AFTER_ONLY; s < BEFORE_ONLY; s++) {
@@ -786,7 +786,7 @@ static void a_failed_run_is_not_counted(void **state)
     assert_string_equal(a.text, " 3 6");
 }
 
-/* What is refused. */
+/* Refusals. */
 
 static void assert_refused(world *w, actor a, hs_code code, const char *message)
 {
@@ -1205,7 +1205,7 @@ static void after_a_failed_run_the_hook_is_still_due(void **state)
     }
 }
 
-static void a_hook_that_fails_has_acted_and_one_that_a_failure_skips_is_due_again(void **state)
+static void a_hook_that_fails_has_acted_and_the_hooks_behind_it_are_due_again(void **state)
 {
     world *w = *state;
     for (int s = AFTER_ONLY; s < BEFORE_ONLY; s++) {
@@ -1533,9 +1533,9 @@ static int run_uneven_rank(void *user, const hs_group *group)
     for (int i = from; i < 5; i++)
         hooks[i] = hook_of(w, &a[i]);
     m->code = try_open(w, hooks + from, 5 - (size_t)from);
-    for (bool went_back = false; !m->code && w->step < 12 && !hs_session_should_stop(w->session);) {
-        w->by = w->step == 6 && !went_back ? -3 : 1;
-        went_back |= w->by < 0;
+    for (bool was_set_back = false; !m->code && w->step < 12 && !hs_session_should_stop(w->session);) {
+        w->by = w->step == 6 && !was_set_back ? -3 : 1;
+        was_set_back |= w->by < 0;
         m->code = run_once(w, HS_RUN_TRAIN);
         m->code = m->code == HS_STOP ? HS_OK : m->code;
     }
@@ -1581,11 +1581,11 @@ int main(void)
         when_test(every_n_steps_counts_from_the_first_step_of_the_session),
         when_test(listed_steps_are_sorted_and_act_once_each),
         when_test(a_run_that_makes_five_steps_jumps_over_intervals_and_lists),
-        when_test(who_is_called_before_a_run_is_called_after_it_whatever_the_step_became),
+        when_test(a_hook_called_before_a_run_is_called_after_it_whatever_the_step_became),
         when_test(each_hook_of_thirty_acts_at_its_own_steps),
         when_test(first_acts_in_the_first_run_only),
         when_test(first_alone_acts_again_in_a_resumed_session_and_after_a_recovery),
-        when_test(last_acts_when_the_session_ends_with_the_fetches_of_a_run_of_its_own),
+        when_test(last_acts_when_the_session_ends_and_a_raw_run_makes_the_fetches),
         when_test(last_does_not_act_again_at_a_step_at_which_the_hook_has_acted),
         when_test(last_acts_at_a_step_that_another_than_a_hooked_run_has_made),
         when_test(last_acts_after_runs_that_make_no_step),
@@ -1621,7 +1621,7 @@ int main(void)
         when_test(after_a_rollback_and_no_further_run_last_acts_at_the_restored_step),
         when_test(after_the_program_sets_the_step_back_the_intervals_begin_again),
         when_test(after_a_failed_run_the_hook_is_still_due),
-        when_test(a_hook_that_fails_has_acted_and_one_that_a_failure_skips_is_due_again),
+        when_test(a_hook_that_fails_has_acted_and_the_hooks_behind_it_are_due_again),
         when_test(a_best_effort_hook_continues_its_schedule_after_its_backoff),
         when_test(due_from_calls_the_hook_in_each_run_at_or_past_the_step),
         when_test(due_from_comes_besides_the_conditions_and_is_replaced),
