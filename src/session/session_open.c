@@ -279,13 +279,17 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     session->scaffold = options.scaffold;
     session->owns_scaffold = options.take_scaffold && options.scaffold;
     __attribute__((cleanup(close_after_exception))) hs_session *opening = session;
-    if (begin(session, &options, &error) || hs__create_with_retries(session, &error)) {
-        opening = NULL;
+    HS__CALL(call, session);
+    hs_code code = begin(session, &options, &error);
+    if (!code)
+        code = hs__create_with_retries(session, &error);
+    hs__call_end(&call);
+    opening = NULL;
+    if (code) {
         hs__close_all(session, HS_OK, &error);
         return report_open_failure(backend, &error, err);
     }
     hs__enter(session, HS_PHASE_DATA);
-    opening = NULL;
     hs__clear(err);
     return session;
 }
