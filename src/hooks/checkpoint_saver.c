@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
-#include "hooks/timing.h"
 #include "session/services.h"
 
 #include <stdio.h>
@@ -42,7 +41,7 @@ enum { NOT_SAVED = -1 };
 
 typedef struct {
     hs__hook_base base;
-    hs__timing timing;
+    bool first;               /* saves at the creation */
     char *directory, *prefix; /* "DIRECTORY/BASENAME" */
     hs_saver *saver;
     hs_saver *holder; /* holds the directory as long as the session is open */
@@ -252,7 +251,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->writer = NULL;
     hook->session_env = hs_backend_env(backend);
     hook->policy.failures = 0;
-    hs_timer_reset(hook->timing.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
     if (code || hook->follows)
         return code;
@@ -514,41 +512,40 @@ static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_erro
     return HS_OK;
 }
 
+/* Asks the session to call the hook in each run, not only when a save is due. */
+static void watch_runs(const checkpoint_saver *hook, hs_run_context *run)
+{
+    const bool watches = hook->due || hook->pending || hook->policy.failures || hook->time.extra_ns;
+    hs_raw_session_due_from(hs_run_context_session(run), watches ? 0 : HS_NEVER);
+}
+
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     checkpoint_saver *hook = self;
     const failure_policy *policy = &hook->policy;
-    bool fires;
+    bool fires = hs__run_context_is_due(run);
     (void)values;
     hs_code code = poll_pending(hook, run, err);
     if (code)
         return code;
+    if (hook->follows) { /* rank 0 decides */
+        hook->requests = hs__run_context_requests(run);
+        return HS_OK;
+    }
     int64_t requests = hs__run_context_requests(run);
     bool requested = requests != hook->requests;
     hook->requests = requests;
     hook->requested |= requested;
-    if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_PAUSE) { /* a stop has ended the wait in the boundary */
+    if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_PAUSE) /* a stop has ended the wait in the boundary */
         fires = true;
-    } else if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_RETRY) {
+    else if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_RETRY)
         fires = hook->requested || hs_run_context_now(run) >= policy->retry_ns;
-    } else {
-        /* The timer is marked before the save, so that a failed save is repeated only by the policy, by a request, or when
-         * the timer fires next. A request saves even if the trigger does not include it. */
-        if ((code = hs_timer_fires(hook->timing.timer, run, &fires, err)))
-            return code;
-        if (requested && !fires) {
-            int64_t step = hs_run_context_global_step(run, err);
-            if (step < 0)
-                return err->code;
-            hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
-            fires = true;
-        }
-    }
     if (!fires && hook->time.extra_ns) /* a save after a signal would not fit */
         fires = hs_run_context_now(run) - hook->time.last_ns >= hook->time.extra_ns;
     hook->due |= fires; /* remains set if another hook fails before the boundary */
     if (hook->due)
         hs_run_context_request_boundary(run);
+    watch_runs(hook, run);
     return HS_OK;
 }
 
@@ -593,31 +590,35 @@ static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t
         return fail_save(code, &error, err);
     if (code)
         record_skipped_save(&hook->policy, run, step, &error);
-    else if (again) { /* the intervals begin with the late save */
-        hs_timer_reset(hook->timing.timer);
-        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
-    }
+    else if (again) /* the intervals begin with the late save */
+        hs__run_context_acted(run, true);
     return HS_OK;
+}
+
+static bool is_listed(const hs_trigger *when, int64_t step)
+{
+    bool found = false;
+    for (const int64_t *at = when->at_steps; at && *at != -1; at++)
+        found |= *at == step;
+    return found;
 }
 
 static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = HS_OK;
-    hs_timer *timer = hook->timing.timer;
     bool restored = is_restored_from_step(hook, hs_run_context_session(run), step);
     hook->due = hook->requested = false; /* a recovery cancels a save that was due */
-    hs_timer_start(timer, step);
-    bool saves = !restored && (hook->timing.first || hs_timer_due(timer, run, step));
+    bool saves =
+        !restored && (hook->first || is_listed(&hook->base.when, step) || hs__run_context_requests(run) != hook->requests);
     report_save_time(&hook->time, run);
     if (restored)
         hook->saved_step = step;
     else if (saves && !hook->follows)
         code = save(hook, run, step, false, err);
     if (!code && (restored || saves)) { /* otherwise a restored schedule continues */
-        hs_timer_mark(timer, run, step, NULL, NULL);
+        hs__run_context_acted(run, false);
         hook->requests = hs__run_context_requests(run);
     }
-    hs_timer_begin(timer, run, step);
     return code;
 }
 
@@ -690,6 +691,8 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
         hook->saved_step = is_restored_from_step(hook, session, step) ? step : NOT_SAVED;
         hook->stopped_step = NOT_SAVED;
         hook->pending_abandoned = hook->pending != NULL;
+        if (which != HS_BOUNDARY_CREATED) /* a rollback: its step needs no save */
+            hs__run_context_acted(run, false);
     }
     if (is_last_save(run) && hook->pending)
         hs_saver_wait(hook->pending);
@@ -724,6 +727,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     hs_phase before = hs_raw_session_enter_phase(hs_run_context_session(run), HS_PHASE_SAVE);
     hs_code code = handle_boundary(self, run, err);
+    watch_runs(self, run);
     hs_raw_session_enter_phase(hs_run_context_session(run), before);
     return code;
 }
@@ -743,17 +747,6 @@ static void close_hook(void *self, const hs_outcome *outcome)
     hook->pending = NULL;
 }
 
-static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
-{
-    return hs_timer_save(((checkpoint_saver *)self)->timing.timer, out, err);
-}
-
-static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
-{
-    checkpoint_saver *hook = self;
-    return hs_timer_load(hook->timing.timer, in, err);
-}
-
 static void destroy(void *self)
 {
     checkpoint_saver *hook = self;
@@ -762,7 +755,6 @@ static void destroy(void *self)
     hs_env_free(env, hook->directory);
     hs_env_free(env, hook->prefix);
     hs_env_free(env, hook->metric);
-    hs_timer_free(hook->timing.timer);
     hs_env_free(env, hook->listeners.items);
     hs_env_free(env, hook->listeners.ops);
     hs__hook_free(hook);
@@ -770,8 +762,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "checkpoint_saver", .begin = begin, .after_create_session = after_create_session,
-            .after_run = after_run, .boundary = boundary, .close = close_hook, .save_state = save_state,
-            .load_state = load_state, .destroy = destroy);
+            .after_run = after_run, .boundary = boundary, .close = close_hook, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -800,12 +791,16 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     size_t length = strlen(options->checkpoint_dir);
     while (length > 1 && options->checkpoint_dir[length - 1] == '/')
         length--;
-    const hs__timing_options timing = {
+    const hs__when_options when = {
         .secs = options->every_n_secs, .steps = options->every_n_steps, .when = options->when, .first = true};
-    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    hs_code code = hs__hook_when(hook, &when, err);
     if (code)
         return code;
-    hook->base.flags = options->group ? HS_HOOK_STATE_VARIES | HS_HOOK_ALL_RANKS : 0; /* each rank has its own timer */
+    hook->first = hook->base.when.first;
+    hook->base.when.last = false; /* the boundary of the end saves */
+    hook->base.when.on_request = true;
+    hook->base.flags =
+        options->group ? HS_HOOK_STATE_VARIES | HS_HOOK_ALL_RANKS : 0; /* rank 0 restarts its intervals after a late save */
     hook->saver = options->saver;
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;

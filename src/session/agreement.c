@@ -153,7 +153,9 @@ static void fill_words(struct hs_session *session, uint64_t word, hs_code code, 
     words[2] = (uint64_t)step;
     words[3] = in_run ? ~(uint64_t)step : 0;
     words[4] = hs__is_chief(session) ? (uint64_t)session->schedule.now_ns : 0;
-    words[5] = hs__is_chief(session) ? atomic_load_explicit(&session->save_requests, memory_order_relaxed) : 0;
+    const unsigned requests = atomic_load_explicit(&session->save_requests, memory_order_relaxed);
+    words[0] |= requests != session->agreement.sent_requests ? HS__WORD_SAVE_REQUEST : 0;
+    session->agreement.sent_requests = requests;
 }
 
 /* Returns the step of the newest checkpoint. -1: none. Any thread. */
@@ -236,7 +238,7 @@ static void adopt_words(struct hs_session *session, const uint64_t words[HS__AGR
     agreement->all_closing = !(words[1] & HS__WORD1_NOT_CLOSING);
     agreement->all_ended = !(words[1] & HS__WORD1_NOT_ENDED);
     session->schedule.group_ns = (int64_t)words[4];
-    session->schedule.group_requests = (int64_t)words[5];
+    session->schedule.group_requests += words[0] & HS__WORD_SAVE_REQUEST ? 1 : 0;
     if (words[0] & HS__WORD_CLOSING)
         stops |= HS__STOP_CLOSED;
     if (words[0] & HS__WORD_RUN_STOPPED) /* by a hook, an op or a step of one rank */

@@ -12,13 +12,13 @@
 /* The decisions that the sessions of a group (group.h) make together: whether a run has failed, why the sessions stop,
  * which hooks act in a boundary.
  *
- * An agreement is one bitwise-OR allreduce of six words:
+ * An agreement is one bitwise-OR allreduce of five words:
  *
  *   word 0         what holds on at least one rank: bits 0 to 15 are the causes of its stop (enum hs__stop), then
  *                  HS__WORD_*, from bit 32 on the hooks that requested a boundary
  *   word 1         what does not hold on at least one rank (HS__WORD1_*). A clear bit means that it holds on all ranks
  *   words 2 and 3  the global step and its complement. (word 2 & word 3) != 0: the steps differ
- *   words 4 and 5  the clock and the save requests of rank 0, for the schedule of hooks; 0 on the others
+ *   word 4         the clock of rank 0, for the schedule of hooks; 0 on the others
  *
  * If the combined words contain news (a failure, a new cause of a stop, a rank that closes), each rank sends a report to
  * the chief, which merges them and broadcasts the result. All ranks see the same words, so that all make the same calls.
@@ -49,6 +49,7 @@
 #define HS__WORD_SAVES_REFUSED ((uint64_t)1 << 23)
 #define HS__WORD_YES           ((uint64_t)1 << 24) /* the answer to the question of this agreement */
 #define HS__WORD_ENDED         ((uint64_t)1 << 25) /* after the boundaries of a stop, or of the close */
+#define HS__WORD_SAVE_REQUEST  ((uint64_t)1 << 26) /* hs_session_request_save */
 #define HS__WORD_TRIGGER_SHIFT 32
 
 /* Bits of word 1. */
@@ -56,7 +57,7 @@
 #define HS__WORD1_NOT_ENDED   ((uint64_t)1 << 1)
 #define HS__WORD1_HAS_INPUT   ((uint64_t)1 << 2)
 
-enum { HS__AGREEMENT_WORDS = 6, HS__TRIGGER_BITS = 32, HS__NO_TRIGGER = 255 };
+enum { HS__AGREEMENT_WORDS = 5, HS__TRIGGER_BITS = 32, HS__NO_TRIGGER = 255 };
 
 /* What a rank reports to the chief if an agreement contains news, and what the chief broadcasts. */
 typedef struct hs__rank_report {
@@ -79,12 +80,13 @@ typedef struct hs__agreement {
     int64_t runs_to_end; /* training runs until the next agreement at the end of a run */
     uint64_t triggers;   /* bits of the hooks that requested a boundary since the last agreement at the end of a run */
     bool boundary_requested;
-    bool settled;       /* the failure of this call is agreed, */
-    hs_error failure;   /* and is this one, or HS_STOP and HS_OUT_OF_RANGE */
-    int32_t cause_rank; /* whose error ends the session; -1: none */
-    bool input_ended;   /* of this rank */
-    bool broken;        /* a rank has failed: the group is unusable */
-    bool behind_gate;   /* this rank is in a step, behind its gate: others may wait for it outside of agreements */
+    unsigned sent_requests; /* save requests of this rank that all ranks know */
+    bool settled;           /* the failure of this call is agreed, */
+    hs_error failure;       /* and is this one, or HS_STOP and HS_OUT_OF_RANGE */
+    int32_t cause_rank;     /* whose error ends the session; -1: none */
+    bool input_ended;       /* of this rank */
+    bool broken;            /* a rank has failed: the group is unusable */
+    bool behind_gate;       /* this rank is in a step, behind its gate: others may wait for it outside of agreements */
     /* The global step, and the saved step, at the last agreement in a run, for the thread of an abandonment. -1: none */
     _Atomic int64_t last_step, last_saved_step;
 } hs__agreement;

@@ -166,8 +166,7 @@ static hs_code call_after_run(struct hs_session *session, hs_error *err)
             hs__schedule_acted(session, hook);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
             return code;
-        if (schedule->reads_step && schedule->moves != session->raw.moves && /* by a run that the hook has made */
-            (code = hs__schedule_after_move(session, &i, err)))
+        if (hs__schedule_is_outdated(session) && (code = hs__schedule_decide_again(session, &i, err)))
             return code;
     }
     return HS_OK;

@@ -87,7 +87,12 @@ void hs_run_context_request_save(hs_run_context *run)
 
 int64_t hs__run_context_requests(const hs_run_context *run)
 {
-    return run ? atomic_load_explicit(&run->session->save_requests, memory_order_relaxed) : 0;
+    if (!run)
+        return 0;
+    const struct hs_session *session = run->session;
+    return hs__is_replica(session)
+               ? session->schedule.group_requests
+               : atomic_load_explicit(&((struct hs_session *)session)->save_requests, memory_order_relaxed);
 }
 
 bool hs_run_context_stop_requested(const hs_run_context *run)

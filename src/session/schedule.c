@@ -55,6 +55,7 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
         .kinds = (uint8_t)hook->cold->wanted_kinds,
         .every_n_steps = when->every_n_steps,
         .due_from = INT64_MAX,
+        .next_listed = INT64_MAX,
         .is_saved = is_saved(when),
     };
     for (size_t i = 0; i < which; i++)
@@ -74,10 +75,10 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
     if (h->n_steps && !(h->steps = hs__alloc(&session->env, h->n_steps, sizeof *h->steps)))
         return hs__no_memory(err, h->n_steps, "the steps of a hook");
     if (h->n_steps) {
+        h->next_listed = UNKNOWN;
         memcpy(h->steps, when->at_steps, h->n_steps * sizeof *h->steps);
         qsort(h->steps, h->n_steps, sizeof *h->steps, compare_steps);
     }
-    h->next_listed = h->n_steps ? UNKNOWN : INT64_MAX;
     return HS_OK;
 }
 
@@ -89,24 +90,22 @@ void hs__schedule_free(struct hs_session *session)
     hs__free(&session->env, session->schedule.due);
 }
 
-/* Whether the conditions are met by global steps. */
+/* Whether global steps can still meet a condition. */
 static bool needs_step(const hs__hook_schedule *h)
 {
-    return !h->counts_runs && (h->every_n_steps || h->n_steps || h->due_from != INT64_MAX);
+    return !h->counts_runs && (h->every_n_steps || h->next_listed != INT64_MAX || h->due_from != INT64_MAX);
 }
 
-/* Which hooks have conditions, and what a run must read for them. In a group, the hooks of all ranks must see on each rank
- * that the step is set back, whatever the chief's own hooks read. */
+/* Which hooks have conditions, and whether a run must read the clock for them. */
 static void find_needs(struct hs_session *session)
 {
     hs__schedule *s = &session->schedule;
-    s->has_conditions = s->reads_step = s->reads_clock = false;
+    s->has_conditions = s->reads_clock = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &s->hooks[i];
         h->is_set |= h->sets_due;
         s->has_conditions |= h->is_set;
         s->reads_clock |= h->every_ns > 0;
-        s->reads_step |= needs_step(h) || (h->is_set && !h->chief_only && s->has_step);
     }
 }
 
@@ -213,22 +212,26 @@ static bool is_due(const struct hs_session *session, hs__hook_schedule *h, int64
         h->last_ns = now;
     h->by_steps =
         h->marked ? h->every_n_steps && at >= h->counts_from && at - h->counts_from >= h->every_n_steps : h->first;
-    if (h->by_steps || at >= h->next_listed || at >= h->due_from || (h->on_request && h->requested != h->requests))
-        return true;
-    const bool by_time = h->every_ns && h->marked && now - h->last_ns >= h->every_ns;
-    return by_time && at != h->acted; /* after a run without a step, a second act would repeat the first */
+    /* after a run without a step, a second act by time would repeat the first */
+    const bool by_time = h->every_ns && h->marked && now - h->last_ns >= h->every_ns && at != h->acted;
+    h->by_when = h->by_steps || at >= h->next_listed || by_time || (h->on_request && h->requested != h->requests);
+    return h->by_when || at >= h->due_from;
 }
 
-/* Finds the earliest values at which a hook is due. Below them, no decision is needed. */
+/* Finds the earliest values at which a hook is due: below them, no decision is needed. And whether a run must read the
+ * step: in a group, the hooks of all ranks must see on each rank that it is set back, whatever the chief's own hooks read.
+ */
 static void find_next(struct hs_session *session)
 {
     hs__schedule *s = &session->schedule;
     s->next_before = s->next_after = s->next_ns = s->next_group_ns = INT64_MAX;
     s->next_run = UINT64_MAX;
+    s->reads_step = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
         const hs__hook_schedule *h = &s->hooks[i];
         if (!h->is_set || !session->hooks[i].kinds) /* hs__unmute_due decides again */
             continue;
+        s->reads_step |= needs_step(h) || (!h->chief_only && s->has_step);
         int64_t next = smaller(h->due_from, h->next_listed);
         if ((!h->marked && h->first) || (h->on_request && requests_of(session, h) != h->requests))
             next = 0;
@@ -254,11 +257,11 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
     hs__schedule *s = &session->schedule;
     if (s->restores != session->raw.restores)
         hs__schedule_restart(session);
-    if (s->is_stale) {
+    if (s->is_stale)
         find_needs(session);
+    if (s->restarts)
         s->first_run = s->all_runs + 1;
-    }
-    if (s->has_step && (s->is_stale || s->moves != session->raw.moves)) {
+    if (s->has_step && (s->restarts || (s->reads_step && s->moves != session->raw.moves))) {
         const int64_t step = hs_run_context_global_step(&session->context, err);
         if (step < 0)
             return err->code;
@@ -267,7 +270,7 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
         s->step = step;
         s->moves = session->raw.moves;
     }
-    s->is_stale = false;
+    s->is_stale = s->restarts = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &s->hooks[i];
         const int64_t at = position(s, h);
@@ -321,14 +324,11 @@ void hs__raw_session_warn_of_stalls(hs_raw_session *raw)
     hs__session_of(raw)->schedule.warns_of_stall = true;
 }
 
-void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
+/* The hook has acted: every_n_secs counts from now on, and every_n_steps if it or `first` was met. */
+static void mark(struct hs_session *session, hs__hook_schedule *h)
 {
-    hs__schedule *s = &session->schedule;
-    hs__hook_schedule *h = &s->hooks[hook - session->hooks];
+    const hs__schedule *s = &session->schedule;
     const int64_t at = position(s, h);
-    h->acts = false;
-    if (!h->is_set)
-        return;
     h->last_ns = now_of(s, h);
     h->requests = h->requested;
     if (!h->started) /* a hook of this run has restored another position */
@@ -341,19 +341,52 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
     h->next_listed = listed_from(h, plus(at, 1));
 }
 
-hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err)
+void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
+{
+    hs__hook_schedule *h = &session->schedule.hooks[hook - session->hooks];
+    h->acts = false;
+    if (h->is_set && h->by_when)
+        mark(session, h);
+}
+
+bool hs__run_context_is_due(const hs_run_context *run)
+{
+    const struct hs_session *session = run->session;
+    const hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
+    return h->by_when || !h->is_set;
+}
+
+void hs__run_context_acted(hs_run_context *run, bool restarts)
+{
+    struct hs_session *session = run->session;
+    hs__schedule *s = &session->schedule;
+    hs__hook_schedule *h = &s->hooks[session->callee - session->hooks];
+    if (s->restores != session->raw.restores)
+        hs__schedule_restart(session);
+    const int64_t step = hs_run_context_global_step(run, NULL);
+    s->step = step < 0 ? s->step : step;
+    if (s->reads_clock)
+        s->now_ns = hs__run_context_coarse_now(run);
+    if (!h->started)
+        start(s, h, position(s, h));
+    h->by_steps = restarts;
+    mark(session, h);
+    s->is_stale = true;
+}
+
+hs_code hs__schedule_decide_again(struct hs_session *session, size_t *i, hs_error *err)
 {
     hs__schedule *s = &session->schedule;
     const hs__hook *hook = s->due[*i];
-    const int64_t step = hs_run_context_global_step(&session->context, err);
-    if (step < 0)
-        return err->code;
-    s->moves = session->raw.moves;
-    if (step == s->step)
-        return HS_OK;
-    if (step < s->step)
-        hs__schedule_restart(session);
-    s->step = step;
+    if (s->has_step) {
+        const int64_t step = hs_run_context_global_step(&session->context, err), before = s->step;
+        if (step < 0)
+            return err->code;
+        s->moves = session->raw.moves;
+        s->step = step;
+        if (step < before)
+            hs__schedule_restart(session);
+    }
     hs__schedule_decide_after(session);
     for (*i = s->n_due; *i > 0 && s->due[*i - 1] > hook; --*i)
         continue;
@@ -381,7 +414,7 @@ void hs__schedule_restart(struct hs_session *session)
         h->started = false;
         h->marked &= !h->first || h->is_saved;
     }
-    session->schedule.is_stale = true;
+    session->schedule.is_stale = session->schedule.restarts = true;
     session->schedule.restores = session->raw.restores;
 }
 
@@ -392,7 +425,10 @@ void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
         return;
     hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
     const bool counts = session->schedule.has_step || h->counts_runs;
-    h->due_from = step == HS_NEVER || !counts ? INT64_MAX : step < 0 ? 0 : step;
+    const int64_t from = step == HS_NEVER || !counts ? INT64_MAX : step < 0 ? 0 : step;
+    if (from == h->due_from && h->is_set)
+        return;
+    h->due_from = from;
     h->sets_due = session->schedule.has_conditions = session->schedule.is_stale = true; /* from the next run on */
 }
 
@@ -433,7 +469,7 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
     h->last_ns = 0;
     h->next_listed = !h->n_steps ? INT64_MAX : state[1] >= 0 ? state[1] : UNKNOWN;
     h->runs_before += h->counts_runs ? state[2] - position(s, h) : 0;
-    s->is_stale = true;
+    s->is_stale = s->restarts = true;
     return HS_OK;
 }
 

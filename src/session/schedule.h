@@ -20,7 +20,7 @@ typedef struct hs__hook_schedule {
     bool is_set;     /* the hook has conditions */
     bool is_before;  /* it is decided before the run */
     bool is_saved;   /* checkpoints have its position: other hooks begin again in each session */
-    bool chief_only; /* its clock and its requests are those of this rank, and not of rank 0 */
+    bool chief_only; /* its clock and its requests are those of this rank, and not the group's */
     bool on_request, first, last, counts_runs;
     uint8_t kinds;                   /* bits of hs_run_kind, for counts_runs */
     int64_t every_n_steps, every_ns; /* 0: not used */
@@ -33,7 +33,8 @@ typedef struct hs__hook_schedule {
     bool started;  /* since the session was created, a state was loaded, or the step was set back */
     bool acts;     /* it is called in this run */
     bool marked;   /* every_n_steps counts from counts_from, and every_n_secs from last_ns */
-    bool by_steps; /* `first` or every_n_steps was met in the last decision */
+    bool by_when;  /* a condition of hs_hook.when was met in the last decision, */
+    bool by_steps; /* which was `first` or every_n_steps */
     int64_t counts_from;
     int64_t runs_before; /* with counts_runs: runs of earlier sessions */
     int64_t next_listed; /* INT64_MAX: none; UNKNOWN: not started */
@@ -51,18 +52,20 @@ typedef struct hs__schedule {
     size_t n_due;
     bool has_conditions; /* of any hook. If not, the rest is not used */
     bool reads_step, reads_clock;
-    bool has_step;                    /* the graph has a global step */
-    bool is_stale;                    /* the next run evaluates the conditions of all hooks */
-    bool warns_of_stall;              /* of a training run that does not advance the step, */
-    bool stalled;                     /* as the last one did not */
-    uint64_t first_run;               /* since the session was created: it never stalls */
-    bool is_acting;                   /* `due` has hooks with conditions */
-    int64_t step;                     /* after the last run; -1: unknown */
-    uint64_t moves;                   /* hs_raw_session.moves at that time */
-    int64_t restores;                 /* hs_raw_session.restores at the last restart */
-    uint64_t runs[3], all_runs;       /* successful runs, by hs_run_kind */
-    int64_t now_ns;                   /* at the beginning of this run, by the coarse clock */
-    int64_t group_ns, group_requests; /* of rank 0, at the last agreement of a run; 0: not known */
+    bool has_step;              /* the graph has a global step */
+    bool is_stale;              /* the next run evaluates the conditions of all hooks, */
+    bool restarts;              /* and reads the step before it, as some begin again */
+    bool warns_of_stall;        /* of a training run that does not advance the step, */
+    bool stalled;               /* as the last one did not */
+    uint64_t first_run;         /* since the session was created: it never stalls */
+    bool is_acting;             /* `due` has hooks with conditions */
+    int64_t step;               /* after the last run; -1: unknown */
+    uint64_t moves;             /* hs_raw_session.moves at that time */
+    int64_t restores;           /* hs_raw_session.restores at the last restart */
+    uint64_t runs[3], all_runs; /* successful runs, by hs_run_kind */
+    int64_t now_ns;             /* at the beginning of this run, by the coarse clock */
+    int64_t group_ns;           /* of rank 0, at the last agreement; 0: not known */
+    int64_t group_requests;     /* agreements in which a rank had new save requests */
     /* No hook is due before the run while `step` is below next_before and all_runs below next_run, after the run while
      * `step` is below next_after, and by the clocks while they are below next_ns and next_group_ns */
     int64_t next_before, next_after, next_ns, next_group_ns;

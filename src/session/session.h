@@ -773,9 +773,16 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
     return HS_OK;
 }
 
-/* The hook session->schedule.due[*i] has made a raw run in after_run. If this changed the step, decides again which
- * hooks are called after it, and sets *i to its new index. */
-hs_code hs__schedule_after_move(struct hs_session *session, size_t *i, hs_error *err);
+/* True if after_run of a hook has made a run, which may have changed the step, or has requested a save. */
+static inline bool hs__schedule_is_outdated(const struct hs_session *session)
+{
+    const hs__schedule *s = &session->schedule;
+    return s->has_conditions &&
+           ((s->reads_step && s->moves != session->raw.moves) || s->seen_after != hs__schedule_seen(session));
+}
+/* After after_run of session->schedule.due[*i]: decides again which hooks are called after it, and sets *i to its new
+ * index. */
+hs_code hs__schedule_decide_again(struct hs_session *session, size_t *i, hs_error *err);
 /* The session ends: whether the hook has `last`, and has not acted at this step. */
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook);
 /* A hook of this run has acted. */

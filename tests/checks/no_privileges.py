@@ -10,6 +10,8 @@ import sys
 
 
 EXCEPTIONS = {
+    ("checkpoint_saver.c.o", "hs__run_context_acted"),
+    ("checkpoint_saver.c.o", "hs__run_context_is_due"),
     ("checkpoint_saver.c.o", "hs__run_context_requests"),
     ("checkpoint_saver.c.o", "hs__raw_session_grace_secs"),
     ("checkpoint_saver.c.o", "hs__raw_session_set_save_secs"),

@@ -127,10 +127,10 @@ hs_hook without_creation(hs_hook hook)
     wrapper *w = calloc(1, sizeof *w);
     assert_non_null(w);
     w->hook = hook;
-    w->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = hook.ops->name, .begin = w_begin, .before_run = w_before,
-                                  .after_run = w_after, .boundary = w_boundary, .end = w_end, .close = w_close,
-                                  .destroy = w_destroy);
-    return (hs_hook){.ops = &w->ops, .self = w};
+    w->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = hook.ops->name, .begin = w_begin,
+                                  .before_run = hook.ops->before_run ? w_before : NULL, .after_run = w_after,
+                                  .boundary = w_boundary, .end = w_end, .close = w_close, .destroy = w_destroy);
+    return (hs_hook){.ops = &w->ops, .self = w, .when = hook.when};
 }
 
 /* A backend around a backend. */

@@ -112,7 +112,7 @@ static void a_state_is_saved_and_loaded_as_a_whole(void **state)
         s->session = NULL;
         hs_hook_free(hook);
     }
-    assert_int_equal(states, 15);
+    assert_int_equal(states, 12);
 }
 
 /* Saves the state of a hook after some steps of `secs` each. */

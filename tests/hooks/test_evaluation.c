@@ -236,13 +236,20 @@ static void at_the_end_but_no_step_twice(void **state)
     finish(&x);
 }
 
+static hs_code in_boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    (void)self, (void)run, (void)err;
+    return HS_OK;
+}
+
 static void its_runs_fire_no_hooks(void **state)
 {
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "plain", .boundary = in_boundary);
     stage *s = *state;
     hs_script_op(s->script, "batch");
     hs_hook hooks[] = {
         hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .n_batches = 2, .metrics = HS_NAMES("global_step")),
-        hs_script_watch(s->script, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 9))};
+        hs_script_watch(s->script, NULL, HS_HOOK(.ops = &ops))};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     hs_script_clear_calls(s->script);
     stage_run(s, "train", 1, 0);
