@@ -16,7 +16,7 @@
 #include "hooks/lookup.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
-#include "hooks/timing.h"
+#include "session/services.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -295,13 +295,13 @@ static void write_dump(dump_files *dump, const watched_list *watched, hs_raw_ses
 
 enum { MOST_ROLLBACKS = 3, MOST_SKIPS = 10, SPIKE_ZSCORE = 7, SPIKE_WINDOW = 128, LARGEST_WINDOW = 1 << 20 };
 
-static const int64_t MOST_RUNS = INT64_MAX / 2;
+static const int64_t LARGEST_COUNT = INT64_MAX / 2;
 
-/* The part of the hook's state in checkpoints that is neither the timer nor the losses. */
+/* The part of the hook's state in checkpoints that is not the losses. In version 0, three numbers follow: the schedule,
+ * which the session now saves. */
 typedef struct {
     hs__rollback_count rollback;
     int64_t skips; /* in a row */
-    int64_t runs;  /* the timer counts them */
 } record;
 
 typedef struct {
@@ -309,11 +309,8 @@ typedef struct {
     watched_list watched;
     hs_run_args args;
     hs_guard_policy policy;
-    bool periodic, started;
-    hs__timing timing;
-    int64_t runs, skips, max_skips;
+    int64_t skips, max_skips;
     char *update_op;
-    bool inspects_now;
     bool rollback_pending; /* in the next boundary */
     finding found;
     hs__spikes spikes;
@@ -329,10 +326,9 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_node node;
     hs_code code = HS_OK;
     hook->session_env = hs_backend_env(backend);
-    hook->runs = hook->skips = hook->dump.made = 0;
-    hook->rollback_pending = hook->started = false;
+    hook->skips = hook->dump.made = 0;
+    hook->rollback_pending = false;
     hs__spikes_reset(&hook->spikes);
-    hs_timer_reset(hook->timing.timer);
     for (size_t i = 0; !code && hook->watched.names[i]; i++)
         code = hs_backend_check_tensor(backend, hook->watched.names[i], err);
     if (!code)
@@ -344,32 +340,37 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code;
 }
 
+/* While a snapshot is to be taken or freed, the session calls the hook in each run, not only to check it. */
+static void watch_runs(const finite_guard *hook, hs_raw_session *session)
+{
+    const bool watches = hook->rollback.snapshot_pending || hook->rollback.snapshot;
+    if (hs__trigger_is_set(&hook->base.when)) /* otherwise it is called in each run */
+        hs_raw_session_due_from(session, watches ? 0 : HS_NEVER);
+}
+
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     finite_guard *hook = self;
-    (void)session, (void)coordinator, (void)err;
+    (void)coordinator, (void)err;
     hook->rollback_pending = false;
     hook->rollback.snapshot_pending = hook->policy == HS_GUARD_ROLLBACK;
+    watch_runs(hook, session);
     return HS_OK;
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     finite_guard *hook = self;
+    hs_raw_session *session = hs_run_context_session(run);
     if (hook->rollback.snapshot_pending) {
-        hs_code code = hs__rollback_snapshot(&hook->rollback, hs_run_context_session(run), err);
+        hs_code code = hs__rollback_snapshot(&hook->rollback, session, err);
         if (code)
             return code;
     } else if (hook->rollback.snapshot) {
-        hs__rollback_drop_outdated(&hook->rollback, hs_run_context_session(run));
+        hs__rollback_drop_outdated(&hook->rollback, session);
     }
-    if (hook->periodic && !hook->started) {
-        hs_timer_start(hook->timing.timer, hook->runs);
-        hs_timer_begin(hook->timing.timer, run, hook->runs);
-        hook->started = true;
-    }
-    hook->inspects_now = !hook->periodic || hs_timer_due(hook->timing.timer, run, hook->runs + 1);
-    if (hook->inspects_now)
+    watch_runs(hook, session);
+    if (hs__run_context_is_due(run))
         *args = &hook->args;
     return HS_OK;
 }
@@ -450,11 +451,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     finite_guard *hook = self;
     hs_raw_session *session = hs_run_context_session(run);
     finding *found = &hook->found;
-    hook->runs++;
-    if (!hook->inspects_now)
+    if (!hs__run_context_is_due(run))
         return HS_OK;
-    if (hook->periodic)
-        hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
     hs_code code = inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, found, err);
     if (code)
         return code;
@@ -526,10 +524,8 @@ static void close_hook(void *self, const hs_outcome *outcome)
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const finite_guard *hook = self;
-    const record now = {hook->rollback.count, hook->skips, hook->runs};
+    const record now = {hook->rollback.count, hook->skips};
     hs_code code = hs_state_writer_write(out, &now, sizeof now, err);
-    if (!code)
-        code = hs_timer_save(hook->timing.timer, out, err);
     return code ? code : hs__spikes_save(&hook->spikes, out, err);
 }
 
@@ -537,26 +533,22 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     finite_guard *hook = self;
     record loaded;
+    int64_t schedule[3];
     hs_code code = hs_state_reader_read(in, &loaded, sizeof loaded, err);
-    if (code)
+    if (code || (hs_state_reader_version(in) == 0 && (code = hs_state_reader_read(in, schedule, sizeof schedule, err))))
         return code;
-    if (loaded.skips < 0 || loaded.skips > MOST_RUNS || loaded.runs < 0 || loaded.runs > MOST_RUNS)
-        return hs_error_set(err, HS_DATA_LOSS, "invalid counts: %lld runs, %lld skipped updates", (long long)loaded.runs,
-                            (long long)loaded.skips);
+    if (loaded.skips < 0 || loaded.skips > LARGEST_COUNT)
+        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld skipped updates", (long long)loaded.skips);
     if ((code = hs__rollback_load(&hook->rollback, &loaded.rollback, err)))
         return code;
     hook->skips = loaded.skips;
-    hook->runs = loaded.runs;
-    hook->started = false;
-    code = hs_timer_load(hook->timing.timer, in, err);
-    return code ? code : hs__spikes_load(&hook->spikes, in, err);
+    return hs__spikes_load(&hook->spikes, in, err);
 }
 
 static void destroy(void *self)
 {
     finite_guard *hook = self;
     const hs_env *env = &hook->base.env;
-    hs_timer_free(hook->timing.timer);
     hs_host_copy_free(&hook->copy);
     hs__spikes_free(&hook->spikes, env);
     hs_env_free(env, (void *)hook->watched.names);
@@ -570,7 +562,7 @@ static void destroy(void *self)
 static const hs_hook_ops ops = HS_INIT(
     hs_hook_ops, .name = "finite_guard", .begin = begin, .after_create_session = after_create_session,
     .before_run = before_run, .after_run = after_run, .boundary = boundary, .close = close_hook, .save_state = save_state,
-    .load_state = load_state, .destroy = destroy, .state_bytes = sizeof(record) + 2 * sizeof(int64_t));
+    .load_state = load_state, .destroy = destroy, .state_version = 1, .state_bytes = sizeof(record));
 
 /* Options. */
 
@@ -718,18 +710,19 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     finite_guard *hook = self;
     const hs_finite_guard_options *o = given;
     hook->policy = o->policy;
-    const hs__timing_options timing = {.steps = o->every_n_steps, .when = o->when, .first = true};
-    hook->periodic = o->every_n_steps || hs__trigger_is_set(&o->when);
+    const hs__when_options when = {.steps = o->every_n_steps,
+                                   .when = o->when,
+                                   .first = true,
+                                   .counts_runs = true,
+                                   .optional = true,
+                                   .no_last = "the guard checks runs"};
     hook->max_skips = value_or(o->max_skips, MOST_SKIPS);
     hook->copy.env = &hook->base.env;
     hook->rollback = (hs__rollback){.saver = o->saver,
                                     .most = value_or(o->max_rollbacks, MOST_ROLLBACKS),
                                     .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
                                     .skip_batches = o->skip_batches};
-    hs_code code = hook->periodic ? hs__timing_init(&hook->timing, &timing, &hook->base.env, err) : HS_OK;
-    if (!code && hook->timing.last)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "when: last is set, but the guard checks runs, and no run follows the last one");
+    hs_code code = hs__hook_when(hook, &when, err);
     if (!code && !(code = copy_names(hook, o, err)) &&
         !(code = hs__spikes_init(&hook->spikes, hook->watched.ends[LOSSES] - hook->watched.ends[LOSSES - 1],
                                  value_or(o->spike_window, SPIKE_WINDOW),
@@ -739,7 +732,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))
         code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);
     hook->base.flags = HS_HOOK_ALL_RANKS;
-    if (hook->timing.by_secs && o->losses) /* the clock decides which losses are seen */
+    if (hook->base.when.every_n_secs && o->losses) /* the clock decides which losses are seen */
         hook->base.flags |= HS_HOOK_STATE_VARIES;
     if (has_names(o->losses)) /* their last values */
         hook->base.flags |= HS_HOOK_PER_RANK | HS_HOOK_ANY_RANK_COUNT;

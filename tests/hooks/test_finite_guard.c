@@ -146,6 +146,43 @@ static void it_checks_every_n_seconds(void **state)
     stage_close(s);
 }
 
+/* The guard counts runs, and not the steps that another worker has made. */
+static void it_counts_training_runs(void **state)
+{
+    stage *s = *state;
+    make_tensor(s, "loss", &fine);
+    stage_open(s, hs_finite_guard(.activations = HS_NAMES("loss"), .when = HS_AT_STEPS(2, 4)));
+    for (int i = 1; i <= 5; i++) {
+        if (i == 3)
+            hs_script_set_step(s->script, 90);
+        stage_run(s, "train", 1, 0);
+        assert_string_equal(hs_script_last_run(s->script), i % 2 ? "fetch train; feed" : "fetch train loss; feed");
+        assert_ok(
+            hs_session_run_args(s->session, HS_RUN_ARGS(.names = HS_NAMES("train"), .kind = HS_RUN_EVAL), NULL, &s->err),
+            &s->err);
+        assert_string_equal(hs_script_last_run(s->script), "fetch train; feed");
+    }
+    stage_close(s);
+}
+
+/* As without the stop, it checks the runs 1, 4 and 7. */
+static void a_resumed_guard_checks_the_same_runs(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 3;
+    p->bad[1] = 4;
+    for (int i = 0; i < 2; i++) {
+        hs_hook hooks[] = {hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_WARN, .every_n_steps = 3),
+                           poisoned_saver(p, .every_n_steps = 100)};
+        assert_ok(poisoned_open(p, true, hooks, 2), &p->s->err);
+        assert_ok(poisoned_run(p, "train", i ? 4 : 2), &p->s->err);
+        stage_close(p->s);
+    }
+    assert_int_equal(p->s->outcome.step, 6);
+    assert_int_equal(count_of(p->s->t.log, "not finite"), 1);
+    assert_contains(p->s->t.log, "WARNING: step 4: gradient 'gradient'");
+}
+
 /* FAIL and STOP, with the saver before the guard and after it, and in the background. */
 
 static void open_with_saver(poisoned *p, int64_t policy, size_t guard, bool background)
@@ -333,6 +370,8 @@ int main(void)
         with_stage(memory_of_a_device_is_brought_to_the_host),
         with_stage(it_checks_every_n_runs),
         with_stage(it_checks_every_n_seconds),
+        with_stage(it_counts_training_runs),
+        with_poisoned(a_resumed_guard_checks_the_same_runs),
         with_poisoned(nothing_bad_is_saved_by_a_run_that_fails),
         with_poisoned(a_stop_ends_normally_and_saves_nothing_bad),
         with_poisoned(bad_updates_are_skipped),

@@ -42,6 +42,38 @@ static void the_copy_is_freed_when_there_is_a_checkpoint(void **state)
     stage_close(p->s);
 }
 
+/* The first run is not checked, but the copy is made before it. */
+static void a_guard_that_checks_every_third_run_rolls_back_to_the_copy_of_the_first(void **state)
+{
+    poisoned *p = *state;
+    hs_hook guard = GUARD(.skip_op = "draw", .when = HS_EVERY_STEPS(3));
+    p->bad[0] = 1;
+    p->bad[1] = 3;
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    is_at(p, 2, 1 + 2, 2);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    is_at(p, 0, 0, 3);
+    stage_close(p->s);
+}
+
+/* Whether or not it still checks runs. */
+static void the_copy_of_a_guard_that_does_not_check_each_run_is_freed_too(void **state)
+{
+    poisoned *p = *state;
+    const hs_trigger whens[] = {HS_EVERY_STEPS(100), HS_AT_STEPS(1)};
+    for (size_t i = 0; i < 2; i++) {
+        hs_hook guard = GUARD(.skip_op = "draw", .when = whens[i]);
+        assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+        assert_ok(poisoned_run(p, "train", 3), &p->s->err);
+        size_t with_copy = p->s->t.live;
+        hs_raw_session_record_save(hs_session_raw(p->s->session), hs_session_global_step(p->s->session, NULL));
+        assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+        assert_true(p->s->t.live < with_copy);
+        stage_close(p->s);
+    }
+}
+
 /* In any order of saver and guard, the bad state is not saved, and training continues as if the bad batch and those before
  * it had never been drawn. */
 static void a_rollback_to_a_checkpoint(void **state)
@@ -478,12 +510,12 @@ static void hooks_by_seconds_continue(void **state)
 static void a_damaged_count_is_refused(void **state)
 {
     poisoned *p = *state;
-    const int64_t states[][5] = {{INT64_MAX, 0, 0, 0, -1}, {0, INT64_MAX, 0, 0, -1}, {-1, 0, 0, 0, -1}, {0, -1, 0, 0, -1}};
+    const int64_t states[][4] = {{INT64_MAX, 0, 0, 0}, {0, INT64_MAX, 0, 0}, {-1, 0, 0, 0}, {0, -1, 0, 0}};
     hs_hook guard = GUARD(.max_rollbacks = HS_NEVER, .skip_op = "draw");
     p->bad[0] = 1;
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
-        hs_state_reader in = {.at = (const unsigned char *)states[i], .left = sizeof states[i]};
+        hs_state_reader in = {.at = (const unsigned char *)states[i], .left = sizeof states[i], .version = 1};
         assert_fails(guard.ops->load_state(guard.self, &in, &p->s->err), HS_DATA_LOSS, &p->s->err, "skipped batches");
     }
     assert_ok(poisoned_run(p, "train", 2), &p->s->err);
@@ -520,6 +552,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_poisoned(a_rollback_without_a_checkpoint),
         with_poisoned(the_copy_is_freed_when_there_is_a_checkpoint),
+        with_poisoned(a_guard_that_checks_every_third_run_rolls_back_to_the_copy_of_the_first),
+        with_poisoned(the_copy_of_a_guard_that_does_not_check_each_run_is_freed_too),
         with_poisoned(a_rollback_to_a_checkpoint),
         with_poisoned(a_save_in_the_background_is_waited_for),
         with_poisoned(each_rollback_to_one_state_skips_more),

@@ -426,7 +426,7 @@ static void a_state_is_loaded_as_a_whole(void **state)
                               hs_finite_guard(.gradients = HS_NAMES("gradient"))};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         for (size_t bytes = 0; bytes <= saved.size; bytes++) {
-            hs_state_reader in = {.at = (const unsigned char *)saved.data, .left = bytes};
+            hs_state_reader in = {.at = (const unsigned char *)saved.data, .left = bytes, .version = 1};
             assert_int_equal(others[i].ops->load_state(others[i].self, &in, err),
                              bytes < saved.size ? HS_DATA_LOSS : HS_OK);
             assert_int_equal(hs_state_reader_remaining(&in) > 0 && bytes == saved.size, 0);
@@ -438,11 +438,54 @@ static void a_state_is_loaded_as_a_whole(void **state)
     size_t head = saved.size - 8 * sizeof(double) - 3 * sizeof(int64_t);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         memcpy((char *)saved.data + head, wrong[i], sizeof wrong[i]);
-        hs_state_reader in = {.at = (const unsigned char *)saved.data, .left = saved.size};
+        hs_state_reader in = {.at = (const unsigned char *)saved.data, .left = saved.size, .version = 1};
         assert_int_equal(guard.ops->load_state(guard.self, &in, err), HS_DATA_LOSS);
     }
     hs_hook_free(guard);
     hs__buffer_free(&saved);
+}
+
+/* In version 0, three numbers of the schedule follow the three counts: the runs, the last one that was checked, and the
+ * next one that is listed; -1: none. */
+static void a_state_of_version_0_is_read_without_its_schedule(void **state)
+{
+    stage *s = ((poisoned *)*state)->s;
+    enum { COUNTS = 3, SCHEDULE = 3, MOST_NUMBERS = 12 };
+    const double values[] = {0.25, 0.75, 1.25};
+    int64_t bits[3];
+    memcpy(bits, values, sizeof bits);
+    const struct {
+        hs_hook guard;
+        size_t n;
+        int64_t numbers[MOST_NUMBERS];
+    } cases[] = {
+        {hs_finite_guard(.losses = HS_NAMES("loss"), .every_n_steps = 2),
+         12,
+         {1, 2, 3, 6, 5, -1, 1, 3, 0, bits[0], bits[1], bits[2]}},
+        {hs_finite_guard(.losses = HS_NAMES("loss"), .when = HS_AT_STEPS(2, 9)), 10, {1, 2, 3, 6, 2, 9, 1, 1, 0, bits[0]}},
+        {hs_finite_guard(.losses = HS_NAMES("loss")), 10, {1, 2, 3, 6, -1, -1, 1, 1, 0, bits[0]}},
+        {hs_finite_guard(.gradients = HS_NAMES("loss"), .policy = HS_GUARD_SKIP_STEP, .update_op = "update"),
+         7,
+         {0, 0, 3, 6, -1, -1, 0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const hs_hook guard = cases[i].guard;
+        int64_t kept[MOST_NUMBERS];
+        size_t n = cases[i].n;
+        memcpy(kept, cases[i].numbers, COUNTS * sizeof *kept);
+        memcpy(kept + COUNTS, cases[i].numbers + COUNTS + SCHEDULE, (n - COUNTS - SCHEDULE) * sizeof *kept);
+        hs_state_reader in = {.at = (const unsigned char *)cases[i].numbers, .left = n * sizeof *kept};
+        assert_ok(guard.ops->load_state(guard.self, &in, &s->err), &s->err);
+        assert_int_equal(hs_state_reader_remaining(&in), 0);
+        hs__buffer saved;
+        hs__buffer_init(&saved, &s->t.env);
+        hs_state_writer out = hs__state_writer_to(&saved);
+        assert_ok(guard.ops->save_state(guard.self, &out, &s->err), &s->err);
+        assert_int_equal(saved.size, (n - SCHEDULE) * sizeof *kept);
+        assert_memory_equal(saved.data, kept, saved.size);
+        hs__buffer_free(&saved);
+        hs_hook_free(guard);
+    }
 }
 
 static void invalid_options_are_refused(void **state)
@@ -500,6 +543,7 @@ int main(void)
         with_poisoned(each_loss_has_its_own_values),
         with_poisoned(a_loss_is_one_number),
         with_poisoned(a_state_is_loaded_as_a_whole),
+        with_poisoned(a_state_of_version_0_is_read_without_its_schedule),
         with_poisoned(invalid_options_are_refused),
         with_poisoned(begin_reports_exhausted_memory),
     };
