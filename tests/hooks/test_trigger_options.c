@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Triggers as options: refusals, copies, and their effect in each hook. test_trigger.c tests when they fire. */
+/* Triggers as options: refusals, copies, their effect in each hook, and the clock. test_trigger.c tests when they fire. */
 #include "hooks/stage.h"
 #include "summary/events.h"
 
@@ -47,6 +47,34 @@ static void the_pair_and_a_trigger(void **state)
         snprintf(says, sizeof says, "each of when and %s", pair_names[i][1]);
         stage_refuses(*state, hook_with(i, 0, 3, when), HS_INVALID_ARGUMENT, says);
         stage_refuses(*state, hook_with(i, HS_NEVER, 0, when), HS_INVALID_ARGUMENT, "each of when and");
+    }
+}
+
+static void bh_001_both_secs_and_steps(void **state)
+{
+    for (size_t i = 0; i < HOOKS; i++)
+        stage_refuses(*state, hook_with(i, 10, 2, (hs_trigger){0}), HS_INVALID_ARGUMENT,
+                      "each of every_n_secs and every_n_steps");
+}
+
+/* Other hooks have a default, or act at the end. */
+static void bh_002_neither_secs_nor_steps(void **state)
+{
+    const size_t saver_profiler_summaries[] = {0, 3, 4};
+    for (size_t i = 0; i < 3; i++)
+        stage_refuses(*state, hook_with(saver_profiler_summaries[i], 0, 0, (hs_trigger){0}), HS_INVALID_ARGUMENT,
+                      "none of every_n_secs and every_n_steps");
+}
+
+/* TensorFlow accepts 0 as an interval. Here 0 means that the interval is not set, and invalid numbers are refused. */
+static void bh_071s_an_interval_is_positive(void **state)
+{
+    for (size_t i = 0; i < HOOKS; i++) {
+        const hs_trigger none = {0};
+        stage_refuses(*state, hook_with(i, -1, 0, none), HS_INVALID_ARGUMENT, "every_n_steps is -1");
+        stage_refuses(*state, hook_with(i, 0, -0.5, none), HS_INVALID_ARGUMENT, "every_n_secs is -0.5");
+        stage_refuses(*state, hook_with(i, 0, 2e9, none), HS_INVALID_ARGUMENT, "every_n_secs is 2e+09");
+        stage_refuses(*state, hook_with(i, 0, strtod("nan", NULL), none), HS_INVALID_ARGUMENT, "every_n_secs is");
     }
 }
 
@@ -227,6 +255,106 @@ static void last_after_the_end_of_the_input(void **state)
     assert_int_equal(count_of(s->t.log, "loss = "), 1);
 }
 
+/* The clock. */
+
+/* A monotonic and a wall clock that differ. */
+typedef struct {
+    int64_t monotonic, real;
+    size_t reads;
+} two_faced;
+
+static int64_t monotonic_face(void *user)
+{
+    two_faced *clock = user;
+    clock->reads++;
+    return clock->monotonic;
+}
+
+static int64_t real_face(void *user)
+{
+    return ((two_faced *)user)->real;
+}
+
+static void no_sleep(void *user, int64_t ns)
+{
+    (void)user, (void)ns;
+}
+
+/* A session with hooks that log, on that clock. */
+static hs_session *open_on_clock(stage *s, two_faced *clock, hs_script **script, hs_trigger when, size_t n_hooks)
+{
+    hs_env env = HS_INIT(hs_env, .logger = s->t.env.logger, .clock = {monotonic_face, real_face, no_sleep, clock});
+    static const double loss = 1;
+    const hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &loss);
+    hs_hook hooks[3];
+    *script = hs_script_new(&env);
+    hs_script_constant(*script, "loss", &value);
+    for (size_t i = 0; i < n_hooks; i++)
+        hooks[i] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .when = when);
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n_hooks));
+    hs_session *session = hs_session_open(hs_script_backend(*script), &options, &s->err);
+    assert_non_null(session);
+    return session;
+}
+
+/* The session itself reads the clock in the first 61 runs, to time the callbacks. */
+static void run_past_timed_runs(hs_session *session)
+{
+    for (int i = 0; i < 61; i++)
+        assert_int_equal(hs_session_run(session, "train", NULL), HS_OK);
+}
+
+/* TensorFlow uses the wall clock, which may be set during training. */
+static void bh_072s_the_clock_is_the_monotonic_one(void **state)
+{
+    stage *s = *state;
+    two_faced clock = {.monotonic = 5, .real = 1700000000000000000};
+    hs_script *script;
+    hs_session *session = open_on_clock(s, &clock, &script, HS_TRIGGER(.every_n_secs = 10, .first = true), 1);
+    hs_session_run(session, "train", NULL);
+    clock.real += 3600000000000;
+    hs_session_run(session, "train", NULL);
+    assert_int_equal(count_of(s->t.log, "loss = "), 1);
+    clock.monotonic += 10000000000;
+    clock.real -= 7200000000000;
+    hs_session_run(session, "train", NULL);
+    assert_int_equal(count_of(s->t.log, "loss = "), 2);
+    hs_session_close(session, NULL);
+    hs_script_free(script);
+}
+
+static void bh_072s_the_clock_is_read_once_for_all_hooks(void **state)
+{
+    stage *s = *state;
+    two_faced clock = {.monotonic = 5};
+    hs_script *script;
+    hs_session *session = open_on_clock(s, &clock, &script, HS_TRIGGER(.every_n_secs = 10, .first = true), 3);
+    run_past_timed_runs(session);
+    clock.reads = 0;
+    hs_session_run(session, "train", NULL); /* not due: the clock is read before the run, not again after it */
+    assert_int_equal(clock.reads, 1);
+    clock.monotonic += 10000000000;
+    hs_session_run(session, "train", NULL);
+    assert_int_equal(clock.reads, 3);
+    hs_session_close(session, NULL);
+    hs_script_free(script);
+}
+
+static void without_seconds_the_clock_is_not_read(void **state)
+{
+    stage *s = *state;
+    two_faced clock = {.monotonic = 5};
+    hs_script *script;
+    hs_trigger when = HS_TRIGGER(.every_n_steps = 100, .at_steps = HS_STEPS(50), .on_request = true, .last = true);
+    hs_session *session = open_on_clock(s, &clock, &script, when, 3);
+    run_past_timed_runs(session);
+    clock.reads = 0;
+    assert_int_equal(hs_session_run(session, "train", NULL), HS_OK);
+    assert_int_equal(clock.reads, 0);
+    hs_session_close(session, NULL);
+    hs_script_free(script);
+}
+
 /* Cost. */
 
 static void on_request_alone_never_reads_the_step(void **state)
@@ -250,6 +378,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(the_pair_and_a_trigger),
+        with_stage(bh_001_both_secs_and_steps),
+        with_stage(bh_002_neither_secs_nor_steps),
+        with_stage(bh_071s_an_interval_is_positive),
         with_stage(a_trigger_that_never_fires),
         with_stage(invalid_numbers_are_refused),
         with_stage(a_trigger_is_copied),
@@ -262,6 +393,9 @@ int main(void)
         with_stage(the_profiler_has_no_last),
         with_stage(last_and_at_end_log_once),
         with_stage(last_after_the_end_of_the_input),
+        with_stage(bh_072s_the_clock_is_the_monotonic_one),
+        with_stage(bh_072s_the_clock_is_read_once_for_all_hooks),
+        with_stage(without_seconds_the_clock_is_not_read),
         with_stage(on_request_alone_never_reads_the_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

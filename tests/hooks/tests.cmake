@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module timing stop_at_step logging_tensor nan_tensor null_options progress)
+foreach(module stop_at_step logging_tensor nan_tensor null_options progress)
   hooksess_test(hooks ${module} hooks/stage.c)
 endforeach()
 foreach(module early_stopping evaluation summary_saver checkpoint_saver checkpoint_listeners checkpoint_files checkpoint_background resumed_schedule save_time shared_saver metrics_file scalars trigger trigger_options)
