@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_hook DIRECTORY: a program's own hook, made with the public headers, does what built-in hooks do: it acts on a
- * when, resumes its schedule, writes events, and reports invalid options when the session is opened. C11 and C++20. */
+/* own_hook DIRECTORY: a program's own hook, made with the public headers, does what built-in hooks do: it acts by its
+ * `when`, resumes its schedule, writes events, and reports invalid options when the session is opened. C11 and C++20. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>
@@ -29,41 +29,30 @@ static void note(record *acted, int64_t step)
 /* After the run: counts its actions. */
 
 typedef struct {
-    hs_timer *timer;
     const char *tensor, *directory;
     record *acted;
     hs_summary_writer *writer;
-    int64_t times; /* saved before and after the timer */
+    int64_t times;
 } counter;
 
 static hs_code counter_begin(void *self, hs_backend backend, hs_error *err)
 {
     counter *h = (counter *)self;
     h->times = 0;
-    hs_timer_reset(h->timer);
-    hs_code code = hs_backend_check_global_step(backend, err);
-    return code ? code : hs_backend_check_tensor(backend, h->tensor, err);
+    return hs_backend_check_tensor(backend, h->tensor, err);
 }
 
 static hs_code counter_create(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     counter *h = (counter *)self;
     (void)coordinator;
-    int64_t step = hs_raw_session_global_step(session, err);
-    if (step < 0)
-        return err->code;
-    hs_timer_start(h->timer, step);
     return hs_raw_session_event_writer(session, h->directory, NULL, &h->writer, err);
 }
 
 static hs_code counter_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     counter *h = (counter *)self;
-    bool fires;
     (void)values;
-    hs_code code = hs_timer_fires(h->timer, run, &fires, err);
-    if (code || !fires)
-        return code;
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
@@ -75,29 +64,18 @@ static hs_code counter_after(void *self, hs_run_context *run, const hs_run_value
 static hs_code counter_save(void *self, hs_state_writer *out, hs_error *err)
 {
     const counter *h = (const counter *)self;
-    hs_code code = hs_state_writer_write(out, &h->times, sizeof h->times, err);
-    if (code || (code = hs_timer_save(h->timer, out, err)))
-        return code;
     return hs_state_writer_write(out, &h->times, sizeof h->times, err);
 }
 
 static hs_code counter_load(void *self, hs_state_reader *in, hs_error *err)
 {
     counter *h = (counter *)self;
-    int64_t before;
-    hs_code code = hs_state_reader_read(in, &before, sizeof before, err);
-    if (code || (code = hs_timer_load(h->timer, in, err)) ||
-        (code = hs_state_reader_read(in, &h->times, sizeof h->times, err)))
-        return code;
-    return before == h->times ? HS_OK
-                              : hs_error_set(err, HS_DATA_LOSS, "%lld and %lld", (long long)before, (long long)h->times);
+    return hs_state_reader_read(in, &h->times, sizeof h->times, err);
 }
 
 static void counter_destroy(void *self)
 {
-    counter *h = (counter *)self;
-    hs_timer_free(h->timer);
-    free(h);
+    free(self);
 }
 
 static const hs_hook_ops counter_ops =
@@ -107,78 +85,33 @@ static const hs_hook_ops counter_ops =
 static hs_hook counter_hook(const char *tensor, hs_trigger when, const char *directory, record *acted)
 {
     hs_error error;
-    hs_timer *timer = hs_timer_new(when, NULL, &error);
-    if (!timer)
+    if (!*tensor) {
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "tensor is missing");
         return hs_hook_broken(counter_ops.name, &error);
+    }
     counter *h = (counter *)calloc(1, sizeof *h);
     CHECK(h);
-    h->timer = timer;
     h->tensor = tensor;
     h->directory = directory;
     h->acted = acted;
-    hs_hook hook = HS_HOOK(.ops = &counter_ops, .self = h);
+    hs_hook hook = HS_HOOK(.ops = &counter_ops, .self = h, .when = when);
     return hook;
 }
 
 /* Before the run: fetches the loss when it acts. */
 
-typedef struct {
-    hs_timer *timer;
-    record *acted;
-    bool started, acts;
-} watcher;
-
-static const hs_run_args loss = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
-
-static hs_code watcher_begin(void *self, hs_backend backend, hs_error *err)
+static hs_code watcher_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    watcher *h = (watcher *)self;
-    h->started = false;
-    hs_timer_reset(h->timer);
-    return hs_backend_check_tensor(backend, "loss", err);
-}
-
-static hs_code watcher_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
-    watcher *h = (watcher *)self;
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    if (!h->started)
-        hs_timer_start(h->timer, step);
-    h->started = true;
-    hs_timer_begin(h->timer, run, step);
-    h->acts = hs_timer_due(h->timer, run, step + 1);
-    if (h->acts)
-        *args = &loss;
-    return HS_OK;
-}
-
-static hs_code watcher_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
-{
-    watcher *h = (watcher *)self;
-    int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0 || !h->acts)
-        return err->code;
-    hs_timer_mark(h->timer, run, step, NULL, NULL);
     CHECK(hs_run_values_number(values, 0) == 1.0 / (double)step);
-    note(h->acted, step);
+    note((record *)self, step);
     return HS_OK;
-}
-
-static hs_code watcher_save(void *self, hs_state_writer *out, hs_error *err)
-{
-    return hs_timer_save(((const watcher *)self)->timer, out, err);
-}
-
-static hs_code watcher_load(void *self, hs_state_reader *in, hs_error *err)
-{
-    return hs_timer_load(((watcher *)self)->timer, in, err);
 }
 
 static const hs_hook_ops watcher_ops =
-    HS_INIT(hs_hook_ops, .name = "watcher", .begin = watcher_begin, .before_run = watcher_before,
-            .after_run = watcher_after, .save_state = watcher_save, .load_state = watcher_load);
+    HS_INIT(hs_hook_ops, .name = "watcher", .fetches = HS_NAMES("loss"), .after_run = watcher_after);
 
 /* Sessions. */
 
@@ -210,9 +143,7 @@ static void train_to(const char *directory, int64_t last_step, record *counted, 
     model m;
     hs_error err;
     build(&m);
-    watcher w = {.timer = hs_timer_new(HS_EVERY_STEPS(5), NULL, &err), .acted = watched, .started = false, .acts = false};
-    CHECK(w.timer);
-    hs_hook watching = HS_HOOK(.ops = &watcher_ops, .self = &w);
+    hs_hook watching = HS_HOOK(.ops = &watcher_ops, .self = watched, .when = HS_EVERY_STEPS(5));
     hs_session *s = hs_training_session_open(
         hs_graph_backend(m.graph),
         HS_TRAINING_OPTIONS(.checkpoint_dir = directory,
@@ -226,7 +157,6 @@ static void train_to(const char *directory, int64_t last_step, record *counted, 
         if (hs_session_run(s, "train", &err) != HS_OK)
             break;
     hs_outcome outcome = hs_session_close(s, &err);
-    hs_timer_free(w.timer);
     hs_graph_free(m.graph);
     CHECK(err.code == HS_OK && outcome.step == last_step);
 }
@@ -284,10 +214,12 @@ static void invalid_options_are_reported_when_the_session_is_opened(void)
     build(&m);
     opening_fails(m.graph, counter_hook("loss", HS_EVERY_STEPS(-1), NULL, &acted), HS_INVALID_ARGUMENT,
                   "every_n_steps is -1");
+    opening_fails(m.graph, counter_hook("", HS_EVERY_STEPS(1), NULL, &acted), HS_INVALID_ARGUMENT, "tensor is missing");
     opening_fails(m.graph, counter_hook("lost", HS_EVERY_STEPS(1), NULL, &acted), HS_NOT_FOUND, "'lost'");
     opening_fails(m.graph, counter_hook("train", HS_EVERY_STEPS(1), NULL, &acted), HS_INVALID_ARGUMENT, "'train' is an op");
     hs_graph_free(m.graph);
     hs_graph *stepless = hs_graph_new(NULL);
+    hs_graph_value(stepless, "loss", HS_DOUBLE, HS_SCALAR, &m.loss);
     opening_fails(stepless, counter_hook("loss", HS_EVERY_STEPS(1), NULL, &acted), HS_FAILED_PRECONDITION,
                   "no global step");
     hs_graph_free(stepless);
