@@ -117,7 +117,6 @@
 #include <hooksess/summary.h>                  /* writing event files */
 #include <hooksess/summary_values.h>           /* images, histograms, text */
 #include <hooksess/tensor.h>                   /* types, shapes and views of memory */
-#include <hooksess/timer.h>                    /* schedules of your own hooks */
 #include <hooksess/training_session.h>         /* a session with the usual hooks */
 #include <hooksess/trigger.h>                  /* schedules of hooks */
 #include <hooksess/version.h>                  /* the version of the headers */
@@ -132,7 +131,8 @@
  *   tensorflow_server.h          servers of a TensorFlow cluster
  *   tf1/queue_runners.h          TensorFlow 1's queue runners; a separate library
  *   tf1/session_manager.h        sessions without hooks
- *   tf1/supervisor.h             TensorFlow 1's Supervisor */
+ *   tf1/supervisor.h             TensorFlow 1's Supervisor
+ *   tf1/timer.h                  TensorFlow 1's SecondOrStepTimer */
 
 /* Words of all headers. docs/guide/concepts.md has a glossary, docs/conventions.md the rules.
  *

@@ -33,7 +33,7 @@
  *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
  *   session_states.c                  state that is saved in addition to variables
  *   startup.c, scaffold.c             first values of variables
- *   timer.c, trace_file.c             services for hooks */
+ *   trace_file.c                      a service for hooks */
 /* clang-format on */
 
 /* Failures of one hook after which training continued. */

@@ -4,6 +4,7 @@
 #include <hooksess/testing.h>
 #include <hooksess/tf1/session_manager.h>
 #include <hooksess/tf1/supervisor.h>
+#include <hooksess/tf1/timer.h>
 
 #include <hooksess/mpi.h>
 #include <hooksess/tensorflow.h>

@@ -4,6 +4,7 @@
 #include "checkpoint/model.h"
 
 #include <hooksess/tf1/supervisor.h>
+#include <hooksess/tf1/timer.h>
 
 static hs_error err;
 

@@ -6,6 +6,7 @@
 #include <hooksess/testing.h>
 #include <hooksess/tf1/session_manager.h>
 #include <hooksess/tf1/supervisor.h>
+#include <hooksess/tf1/timer.h>
 
 static void every_free_accepts_null(void **state)
 {

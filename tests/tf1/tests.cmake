@@ -2,6 +2,7 @@
 foreach(module IN ITEMS model_ready session_manager)
   hooksess_test(tf1 ${module} tf1/served.c backends/bare.c)
 endforeach()
+hooksess_test(tf1 timer)
 hooksess_test(tf1 queue_runners threads/source.c)
 target_link_options(test_tf1_queue_runners PRIVATE -Wl,--wrap=hs__thread_start)
 hooksess_test(tf1 supervisor tf1/supervised.c)

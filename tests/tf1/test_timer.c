@@ -2,7 +2,7 @@
 /* Timers that trigger every N steps or every N seconds. */
 #include "support/test.h"
 
-#include <hooksess/timer.h>
+#include <hooksess/tf1/timer.h>
 
 /* A clock that the tests move, and a timer on it. */
 static test_env on_clock;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Timers: every N steps or every N seconds. */
-#include <hooksess/timer.h>
+#include <hooksess/tf1/timer.h>
 
 struct hs_timer {
     hs_env env;

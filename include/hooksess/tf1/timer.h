@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HOOKSESS_TIMER_H
-#define HOOKSESS_TIMER_H
+#ifndef HOOKSESS_TF1_TIMER_H
+#define HOOKSESS_TF1_TIMER_H
 
 #include <hooksess/env.h>
 #include <hooksess/trigger.h>
 
 /* Decides every N steps or every N seconds, for loops that call no hooks. A hook has `when` instead (hook.h): then the
- * session decides, and a resumed run acts at the same steps. TensorFlow: SecondOrStepTimer.
+ * session decides, and a resumed run acts at the same steps. Link with libhooksess_tf1. TensorFlow: SecondOrStepTimer.
  *
  *     hs_timer *timer = hs_timer_new(HS_EVERY_STEPS(100), NULL, &err);
  *     for (step = 1; step <= 1000; step++)
