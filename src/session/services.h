@@ -6,14 +6,11 @@
 
 #include "summary/trace.h"
 
-/* What the session does for timers, and for the built-in checkpoint saver, profiler and run_status only. */
+/* What the session does for some built-in hooks only: tests/checks/no_privileges.py lists them. */
 
 /* Returns the number of save requests so far (hs_session_request_save, SIGUSR1); in a group, of those that all ranks know.
  * A saver saves when it has grown. */
 int64_t hs__run_context_requests(const hs_run_context *run);
-/* Returns the time of hs_run_context_now, up to some milliseconds late, at a fifth of the cost. For a check in each step.
- */
-int64_t hs__run_context_coarse_now(hs_run_context *run);
 /* In before_run and after_run: true if a condition of the hook's `when` is met. False: the hook is called because of
  * hs_raw_session_due_from. */
 bool hs__run_context_is_due(const hs_run_context *run);

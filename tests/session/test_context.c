@@ -2,7 +2,7 @@
 /* The view of a hook: the context of a run, and the raw session. */
 #include "session/probe.h"
 
-#include "session/services.h"
+#include "session/session.h"
 
 #include <hooksess/event_reader.h>
 
