@@ -11,8 +11,8 @@
 /* Returns the number of save requests so far (hs_session_request_save, SIGUSR1); in a group, of those that all ranks know.
  * A saver saves when it has grown. */
 int64_t hs__run_context_requests(const hs_run_context *run);
-/* In before_run and after_run: true if a condition of the hook's `when` is met. False: the hook is called because of
- * hs_raw_session_due_from. */
+/* In before_run and after_run: true if a condition of the hook's `when` is met, or it has none. False: the hook is called
+ * because of hs_raw_session_due_from. */
 bool hs__run_context_is_due(const hs_run_context *run);
 /* In a boundary: the hook has acted at this step. `restarts`: every_n_steps counts from here, too. */
 void hs__run_context_acted(hs_run_context *run, bool restarts);

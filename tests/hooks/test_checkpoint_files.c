@@ -159,7 +159,7 @@ static void bh_082s_a_restored_step_is_not_saved_again(void **state)
     open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2));
     assert_int_equal(hs_session_global_step(s->session, NULL), 2);
     stage_run(s, "train", 1, 0);
-    assert_int_equal(latest_step(s->directory), 2); /* the timer was marked */
+    assert_int_equal(latest_step(s->directory), 2); /* the interval begins at the restored step */
     stage_run(s, "train", 1, 0);
     assert_int_equal(latest_step(s->directory), 4);
     close_model(s, &m);
