@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* before_run fetches the values, and log_values writes their line. */
+/* after_run writes a line of the fetched values. */
 #include <hooksess/hooks/logging_tensor.h>
 
 #include "base/text.h"
@@ -19,7 +19,6 @@ typedef struct {
     void *user;
     bool at_end, has_step;
     int64_t logged_ns; /* when the last line was made, or the session */
-    hs_run_args args;
     const hs_env *session_env;
     int32_t rank;
 } logging_tensor;
@@ -98,13 +97,6 @@ static void log_values(const logging_tensor *hook, const hs_raw_session *session
         hs_log(hook->session_env, HS_LOG_INFO, "%s", line);
 }
 
-static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
-    (void)run, (void)err;
-    *args = &((const logging_tensor *)self)->args;
-    return HS_OK;
-}
-
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     logging_tensor *hook = self;
@@ -124,7 +116,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     const hs_run_values *values;
     if (!hook->at_end)
         return HS_OK;
-    hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
+    hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = hook->tensors), &values, err);
     if (!code)
         log_values(hook, session, values, hook->has_step ? hs_raw_session_global_step(session, NULL) : -1, NULL);
     return code;
@@ -141,7 +133,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "logging_tensor", .begin = begin, .after_create_session = after_create_session,
-            .before_run = before_run, .after_run = after_run, .end = end, .destroy = destroy);
+            .after_run = after_run, .end = end, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -182,7 +174,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->tensors = hook->labels = hs__hook_names(hook, options->tensors, err);
     if (hook->tensors && options->labels)
         hook->labels = hs__hook_names(hook, options->labels, err);
-    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->tensors);
+    hook->base.fetches = hook->tensors;
     return hook->tensors && hook->labels ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 

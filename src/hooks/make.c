@@ -19,8 +19,15 @@ hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *give
         kind->ops->destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = kind->ops, .self = hook, .flags = hook->flags, .when = hook->when}
-                : hs_hook_broken(kind->ops->name, &error);
+    if (!hook)
+        return hs_hook_broken(kind->ops->name, &error);
+    hs_hook made = {.ops = kind->ops, .self = hook, .flags = hook->flags, .when = hook->when};
+    if (hook->fetches) {
+        hook->ops = *kind->ops;
+        hook->ops.fetches = hook->fetches;
+        made.ops = &hook->ops;
+    }
+    return made;
 }
 
 static _Thread_local const hs_env *memory; /* NULL: malloc */

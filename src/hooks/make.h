@@ -14,9 +14,11 @@
 
 /* The state of each built-in hook begins with this. */
 typedef struct hs__hook_base {
-    hs_env env;      /* only for the hook's memory: its clock, log and files are the system's */
-    uint32_t flags;  /* of the hs_hook; set by `fill` */
-    hs_trigger when; /* the same; hs__hook_when sets it. Its list is a copy */
+    hs_env env;                 /* only for the hook's memory: its clock, log and files are the system's */
+    uint32_t flags;             /* of the hs_hook; set by `fill` */
+    hs_trigger when;            /* the same; hs__hook_when sets it. Its list is a copy */
+    const char *const *fetches; /* fixed, set by `fill`: names in the hook's memory. NULL: none, or those of its ops */
+    hs_hook_ops ops;            /* with these fetches */
 } hs__hook_base;
 
 typedef struct hs__hook_kind {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* before_run fetches the tensor, and after_run checks it and ends the training if it is not finite. */
+/* after_run checks the fetched tensor, and ends the training if it is not finite. */
 #include <hooksess/hooks/nan_tensor.h>
 
 #include "hooks/make.h"
@@ -12,7 +12,6 @@ typedef struct {
     char *tensor;
     const char *names[2];
     bool stop, begins; /* begins: the next run is the first since the session was created */
-    hs_run_args args;
     hs_host_copy copy;
     const hs_env *session_env;
 } nan_tensor;
@@ -31,13 +30,6 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hook->begins = hook->base.when.first;
     if (hook->begins) /* also in a resumed run */
         hs_raw_session_due_from(session, 0);
-    return HS_OK;
-}
-
-static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
-    (void)run, (void)err;
-    *args = &((const nan_tensor *)self)->args;
     return HS_OK;
 }
 
@@ -106,7 +98,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "nan_tensor", .begin = begin, .after_create_session = after_create_session,
-            .before_run = before_run, .after_run = after_run, .destroy = destroy);
+            .after_run = after_run, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -138,7 +130,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     if (!(hook->tensor = hs__hook_text(hook, options->tensor, err)))
         return HS_RESOURCE_EXHAUSTED;
     hook->names[0] = hook->tensor;
-    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->names);
+    hook->base.fetches = hook->names;
     return HS_OK;
 }
 

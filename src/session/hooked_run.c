@@ -117,6 +117,7 @@ static hs_code call_before_run(struct hs_session *session, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
     const hs__schedule *schedule = &session->schedule;
+    bool is_fixed = true;
     for (size_t i = 0; i < schedule->n_due; i++) {
         hs__hook *hook = schedule->due[i];
         if (!(hook->before_kinds & kind))
@@ -125,6 +126,7 @@ static hs_code call_before_run(struct hs_session *session, hs_error *err)
         hs_code code = HS_OK;
         hook->values.request = NULL;
         session->callee = hook;
+        is_fixed &= !hook->before_run;
         if (hook->before_run)
             code = session->observed ? observe_before_run(session, hook, &args, err)
                                      : hook->before_run(hook->self, &session->context, &args, err);
@@ -133,6 +135,7 @@ static hs_code call_before_run(struct hs_session *session, hs_error *err)
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "before_run", code, err)))
             return code;
     }
+    session->plans[0].is_fixed = is_fixed;
     return HS_OK;
 }
 
@@ -268,25 +271,49 @@ static hs_code find_cause(const hs_session *session, hs_code code, hs_error *err
     return thread_error.code;
 }
 
+/* Makes the plan of a run from the requests of the caller and the hooks. */
+static hs_code make_plan(struct hs_session *session, hs__request *caller, const hs_run_args *args, hs_error *err)
+{
+    hs__run_plan *plan = &session->plans[0];
+    hs_code code = HS_OK;
+    hs__run_plan_begin(plan, ++session->runs);
+    session->requests.clock++;
+    plan->caller = caller;
+    plan->kind = (uint8_t)session->context.kind;
+    if (caller) {
+        caller->last_used = session->requests.clock;
+        code = hs__run_plan_add(plan, &session->requests, caller, args, "the caller", err);
+    }
+    if (!code)
+        code = call_before_run(session, err);
+    if (!code && hs__is_replica(session))
+        code = check_collectives(session, err);
+    plan->is_fixed &= !code && !plan->call.n_feeds && !plan->call.options;
+    return code;
+}
+
 /* The first half of a hooked run: collects the requests of the caller and the hooks in the plan. */
 static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs_error *err)
 {
-    hs__run_plan *plan;
+    hs__run_plan *plan = &session->plans[0];
+    hs__request *caller = NULL;
     session->context.kind = args->kind;
     if (hs__is_replica(session))
         hs__begin_agreement(session);
-    hs_code code = hs__begin_plan(session, &plan, err);
-    if (code || (code = hs__add_request(session, plan, HS__CALLER, args, "the caller", &session->values.request, err)))
+    hs_code code = hs__requests_nothing(args) ? HS_OK : hs__request_of(&session->requests, HS__CALLER, args, &caller, err);
+    if (code)
         return code;
+    session->values.request = caller;
     begin_context(session, args, 0);
     hs__begin_timing(session, args->kind);
     hs__unmute(session);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
-    if (!(code = hs__schedule_before(session, err)))
-        code = call_before_run(session, err);
-    if (!code && hs__is_replica(session))
-        code = check_collectives(session, err);
+    code = hs__schedule_before(session, err);
+    if (!code && plan->is_fixed && plan->caller == caller && plan->kind == args->kind && !args->options)
+        hs__run_plan_reuse(plan);
+    else if (!code)
+        code = make_plan(session, caller, args, err);
     if (session->observed)
         hs__set_current_hook(session, NULL);
     if (code)

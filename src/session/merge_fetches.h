@@ -7,8 +7,9 @@
 #include "session/run_request.h"
 
 /* The plan of one run, and its results. The plan is the union of the requests that were added: each node is fetched once,
- * and fed by one requester. It is rebuilt in each run, at the cost of one lookup per leaf, so that hooks may add and omit
- * requests freely. Plans nest: a run that a callback makes has its own plan (run_stack.c). */
+ * and fed by one requester. A run with the requests of the run before reuses its plan. Otherwise it is rebuilt, at the cost
+ * of one lookup per leaf, so that hooks may add and omit requests freely. Plans nest: a run that a callback makes has its
+ * own plan (run_stack.c). */
 
 struct hs_run_values {
     const struct hs__run_plan *plan;
@@ -34,22 +35,31 @@ typedef struct hs__run_plan {
     hs_run_options merged;  /* the call's options, if they are merged or of another size */
     hs_debug_watch *watches;
     size_t watches_capacity;
-    bool in_use;  /* a requester may still read the values */
-    void *copies; /* of values that another run would have overwritten */
+    bool is_fixed;             /* another run of this kind with this request of its caller has the same plan */
+    uint8_t kind;              /* hs_run_kind */
+    const hs__request *caller; /* NULL: it requested nothing */
+    bool in_use;               /* a requester may still read the values */
+    void *copies;              /* of values that another run would have overwritten */
     size_t copies_capacity;
 } hs__run_plan;
 
 void hs__run_plan_init(hs__run_plan *plan, const hs_env *env);
 void hs__run_plan_free(hs__run_plan *plan);
 
+/* Begins a run with the plan of the last one. */
+static inline void hs__run_plan_reuse(hs__run_plan *plan)
+{
+    plan->call.metadata = (hs_bytes){NULL, 0};
+    plan->in_use = false;
+}
 /* Begins a run with an empty plan. */
 static inline void hs__run_plan_begin(hs__run_plan *plan, uint64_t run)
 {
+    hs__run_plan_reuse(plan);
     plan->run = run;
     plan->call.n_fetches = plan->call.n_feeds = 0;
     plan->call.options = NULL;
-    plan->call.metadata = (hs_bytes){NULL, 0};
-    plan->in_use = false;
+    plan->is_fixed = false;
 }
 /* Adds the fetches. The plan must have room for all nodes. */
 static inline void hs__run_plan_add_fetches(hs__run_plan *plan, const hs__requests *all, const hs__request *request)

@@ -601,8 +601,8 @@ void hs__session_free(struct hs_session *session);
 void hs__plans_init(struct hs_session *session);
 /* After a recovery: the threads are new ones. */
 void hs__forget_thread_failure(struct hs_session *session);
-/* Begins a run at the session's level: its plan, empty. A run at level 1 first copies values of the run at level 0 that it
- * could overwrite. */
+/* Begins a raw run at the session's level: its plan, empty. A run at level 1 first copies values of the run at level 0 that
+ * it could overwrite. */
 static inline hs_code hs__begin_plan(struct hs_session *session, hs__run_plan **out, hs_error *err)
 {
     const size_t level = session->level;
@@ -690,13 +690,18 @@ static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given,
     return HS_STRUCT_TAKE(hs_run_args, reserved_kind, copy, given, err);
 }
 
+static inline bool hs__requests_nothing(const hs_run_args *args)
+{
+    return !args->names && !args->fetches && !args->feeds && !args->options;
+}
+
 /* Adds args to the plan of a run. `requester` is HS__CALLER and so on; `who` is its name in errors. `*out` is NULL if the
  * args request nothing. */
 static inline hs_code hs__add_request(struct hs_session *session, hs__run_plan *plan, size_t requester,
                                       const hs_run_args *args, const char *who, const hs__request **out, hs_error *err)
 {
     hs__request *request;
-    if (!args->names && !args->fetches && !args->feeds && !args->options) {
+    if (hs__requests_nothing(args)) {
         *out = NULL;
         return HS_OK;
     }

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which fetches reach the backend, run after run, while runs with equal requests share one plan. */
+#include "support/test.h"
+
+#include <hooksess/testing.h>
+
+enum { HOOKS = 4, NAMES = 6, RUNS = 3000 };
+
+static const char *const names[NAMES] = {"zero", "one", "two", "three", "four", "five"};
+
+typedef struct {
+    const char *fetched[3];
+    hs_hook_ops ops;
+    bool called; /* in this run */
+    bool fails;  /* its next call fails, and the session leaves it out for a while */
+} reader;
+
+typedef struct {
+    uint64_t random;
+    hs_script *script;
+    hs_session *session;
+    reader readers[HOOKS];
+    hs_tensor values[NAMES];
+    double numbers[NAMES];
+} world;
+
+static void silent(void *user, hs_log_level level, const char *text)
+{
+    (void)user, (void)level, (void)text;
+}
+
+static unsigned any(world *w, unsigned below)
+{
+    w->random = w->random * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(w->random >> 33) % below;
+}
+
+static void check_values(const hs_run_values *values, const char *const *fetched)
+{
+    size_t n = 0;
+    for (; fetched[n]; n++)
+        for (int k = 0; k < NAMES; k++)
+            if (strcmp(fetched[n], names[k]) == 0)
+                assert_true(hs_run_values_number(values, n) == k);
+    assert_int_equal(hs_run_values_count(values), n);
+}
+
+static hs_code read_values(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    reader *r = self;
+    (void)run;
+    r->called = true;
+    check_values(values, r->fetched);
+    bool fails = r->fails;
+    r->fails = false;
+    return fails ? hs_error_set(err, HS_INTERNAL, "the disk is full") : HS_OK;
+}
+
+static hs_hook reader_hook(reader *r, const char *first, const char *second)
+{
+    r->fetched[0] = first;
+    r->fetched[1] = second;
+    r->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = "reader", .fetches = r->fetched, .after_run = read_values);
+    return (hs_hook){.ops = &r->ops, .self = r};
+}
+
+static void add_once(char *list, const char *name)
+{
+    char item[16];
+    snprintf(item, sizeof item, " %s", name);
+    if (!strstr(list, item))
+        strcat(list, item);
+}
+
+/* A run of the program's own names, whose list it changes in place, and its expected fetches. */
+static void make_run(world *w)
+{
+    static const char *wanted[3];
+    static const hs_run_options options = HS_INIT(hs_run_options, .timeout_secs = 9);
+    hs_run_args args = HS_INIT(hs_run_args, .names = wanted);
+    const hs_run_values *values;
+    hs_error err;
+    char expected[128] = "fetch";
+    if (any(w, 4) == 0) {
+        wanted[0] = names[any(w, NAMES)];
+        wanted[1] = any(w, 2) ? names[any(w, NAMES)] : NULL;
+    }
+    args.kind = any(w, 5) ? HS_RUN_TRAIN : HS_RUN_EVAL;
+    args.options = any(w, 10) ? NULL : &options;
+    for (int i = 0; i < HOOKS; i++)
+        w->readers[i].called = false;
+    w->readers[3].fails = any(w, 4) == 0;
+    assert_ok(hs_session_run_args(w->session, &args, &values, &err), &err);
+    check_values(values, wanted);
+    for (int i = 0; wanted[i]; i++)
+        add_once(expected, wanted[i]);
+    for (int i = 0; i < HOOKS; i++)
+        for (int k = 0; w->readers[i].called && w->readers[i].fetched[k]; k++)
+            add_once(expected, w->readers[i].fetched[k]);
+    strcat(expected, "; feed");
+    if (args.options)
+        strcat(expected, "; trace 0 timeout 9 pool 0 graphs 0 oom 0 disk 0 watch");
+    assert_string_equal(hs_script_last_run(w->script), expected);
+    assert_int_equal(w->readers[0].called, args.kind == HS_RUN_TRAIN);
+    assert_int_equal(w->readers[1].called, args.kind == HS_RUN_EVAL);
+}
+
+static void each_run_fetches_what_its_caller_and_its_hooks_request(void **state)
+{
+    (void)state;
+    static const hs_env env = HS_INIT(hs_env, .logger = {silent, NULL});
+    world w = {.random = 1, .script = hs_script_new(&env)};
+    hs_error err;
+    int periodic = 0, best_effort = 0;
+    for (int k = 0; k < NAMES; k++) {
+        w.numbers[k] = k;
+        w.values[k] = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &w.numbers[k]);
+        hs_script_constant(w.script, names[k], &w.values[k]);
+    }
+    hs_hook hooks[HOOKS + 1] = {reader_hook(&w.readers[0], "one", NULL), reader_hook(&w.readers[1], "two", "one"),
+                                reader_hook(&w.readers[2], "three", "zero"), reader_hook(&w.readers[3], "four", NULL)};
+    hooks[1].flags = HS_HOOK_EVAL;
+    hooks[2].flags = HS_HOOK_TRAIN | HS_HOOK_EVAL;
+    hooks[2].when = (hs_trigger){.every_n_secs = 7};
+    hooks[3] = hs_hook_best_effort(hooks[3], 0);
+    w.session = hs_session_open(hs_script_backend(w.script), HS_SESSION_OPTIONS(.hooks = hooks), &err);
+    assert_ok(err.code, &err);
+    for (int i = 0; i < RUNS; i++) {
+        hs_script_advance(w.script, 1);
+        make_run(&w);
+        periodic += w.readers[2].called;
+        best_effort += w.readers[3].called;
+        if (any(&w, 20) == 0)
+            assert_ok(hs_raw_session_run(hs_session_raw(w.session), HS_RUN_ARGS(.names = HS_NAMES("five")), NULL, &err),
+                      &err);
+    }
+    assert_in_range(periodic, RUNS / 10, RUNS / 7);
+    assert_in_range(best_effort, RUNS / 10, RUNS * 3 / 4);
+    hs_session_close(w.session, NULL);
+    hs_script_free(w.script);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_run_fetches_what_its_caller_and_its_hooks_request)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
