@@ -14,6 +14,8 @@ void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env)
 {
     hs__free(env, slot->key);
     hs__free(env, slot->base);
+    hs__free(env, slot->old_key);
+    hs__free(env, slot->old_base);
     hs__free(env, slot->identity);
 }
 
@@ -40,6 +42,13 @@ hs_code hs__state_slot_init(hs__state_slot *slot, const hs_raw_session *raw, cha
         return HS_OK;
     hs__state_slot_free(slot, env);
     return hs__no_memory(err, strlen(provider->name), "a name");
+}
+
+hs_code hs__state_slot_set_old_key(hs__state_slot *slot, const hs_raw_session *raw, char *key, hs_error *err)
+{
+    slot->old_base = slot->base ? key : NULL;
+    slot->old_key = slot->base && key ? hs__rank_state_key(&raw->env, key, raw->rank, raw->rank_count) : key;
+    return slot->old_key ? HS_OK : hs__no_memory(err, strlen(slot->key), "a name");
 }
 
 hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_error *err)

@@ -15,8 +15,10 @@
 
 /* A registered provider of state. */
 typedef struct hs__state_slot {
-    char *key;      /* in the checkpoint, with the prefix; of this rank */
-    char *base;     /* HS_STATE_PER_RANK: the key without the rank. NULL: HS_STATE_SHARED */
+    char *key;     /* in the checkpoint, with the prefix; of this rank */
+    char *base;    /* HS_STATE_PER_RANK: the key without the rank. NULL: HS_STATE_SHARED */
+    char *old_key; /* key and base in older checkpoints, read if a checkpoint lacks the state. NULL: the same */
+    char *old_base;
     char *identity; /* NULL: none */
     int64_t version;
     size_t bytes; /* estimate; 0: unknown */
@@ -146,6 +148,8 @@ char *hs__rank_state_key(const hs_env *env, const char *base, int32_t rank, int3
  */
 hs_code hs__state_slot_init(hs__state_slot *slot, const hs_raw_session *raw, char *key, const hs_state_provider *provider,
                             hs_error *err);
+/* Adopts the key in older checkpoints, without the rank. NULL: HS_RESOURCE_EXHAUSTED. */
+hs_code hs__state_slot_set_old_key(hs__state_slot *slot, const hs_raw_session *raw, char *key, hs_error *err);
 void hs__state_slot_free(const hs__state_slot *slot, const hs_env *env);
 /* Makes room for a slot, so that hs__raw_session_add_slot cannot fail. HS_ALREADY_EXISTS: another slot has the key. */
 hs_code hs__raw_session_reserve_slot(hs_raw_session *raw, const char *key, hs_error *err);

@@ -7,7 +7,9 @@
 #include "base/buffer.h"
 
 /* Prefix of the names of states in a checkpoint. No variable's name may begin with it. */
-#define HS__STATE_PREFIX "hooksess/"
+#define HS__STATE_PREFIX    "hooksess/"
+#define HS__HOOK_PREFIX     HS__STATE_PREFIX "hook/"
+#define HS__SCHEDULE_PREFIX HS__STATE_PREFIX "schedule/"
 
 /* Writes the next bytes. */
 typedef hs_code (*hs__put_fn)(void *user, const void *data, size_t bytes, hs_error *err);

@@ -259,11 +259,25 @@ bool hs__is_rank_key(const char *base, const char *key)
 bool hs__is_rank_state(const hs_raw_session *session, const char *key)
 {
     for (size_t i = 0; i < session->n_states; i++) {
-        const char *base = session->states[i].base;
-        if (base && hs__is_rank_key(base, key))
+        const hs__state_slot *slot = &session->states[i];
+        if (slot->base && (hs__is_rank_key(slot->base, key) || (slot->old_base && hs__is_rank_key(slot->old_base, key))))
             return true;
     }
     return false;
+}
+
+/* The number of ranks that saved the state. 0: the checkpoint does not have it. */
+static int32_t count_ranks(const hs__bundle_reader *reader, const char *base)
+{
+    int32_t n = hs__bundle_find(reader, base) ? 1 : 0;
+    for (size_t i = 0; !n && i < reader->n_entries; i++)
+        n = ranks_of_key(base, reader->entries[i].name);
+    return n;
+}
+
+bool hs__has_state(const hs__bundle_reader *reader, const char *base)
+{
+    return count_ranks(reader, base) > 0;
 }
 
 hs_code hs__rank_states_count(const hs__bundle_reader *reader, const hs_raw_session *session, const hs__state_slot *slot,
@@ -272,10 +286,7 @@ hs_code hs__rank_states_count(const hs__bundle_reader *reader, const hs_raw_sess
     *n = 0;
     if (!slot->base || hs__bundle_find(reader, slot->key))
         return HS_OK;
-    if (hs__bundle_find(reader, slot->base))
-        *n = 1;
-    for (size_t i = 0; !*n && i < reader->n_entries; i++)
-        *n = ranks_of_key(slot->base, reader->entries[i].name);
+    *n = count_ranks(reader, slot->base);
     if (*n && !slot->reshard)
         return hs_error_set(
             err, HS_FAILED_PRECONDITION,

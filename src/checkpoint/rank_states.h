@@ -18,6 +18,8 @@ hs_code hs__rank_states_visit(const hs_raw_session *session, hs__visit_item_fn v
  * the checkpoint does not have the state, or has that of this rank. */
 hs_code hs__rank_states_count(const hs__bundle_reader *reader, const hs_raw_session *session, const hs__state_slot *slot,
                               int32_t *n, hs_error *err);
+/* True if the checkpoint has the state of any number of ranks. */
+bool hs__has_state(const hs__bundle_reader *reader, const char *base);
 /* True if the key is that of the state `base` of any rank. */
 bool hs__is_rank_key(const char *base, const char *key);
 /* True if the key is that of a per-rank state that the session has, of any rank. */

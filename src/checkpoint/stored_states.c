@@ -59,15 +59,40 @@ bool hs__is_state_entry(const hs__bundle_entry *entry)
     return entry->dtype == HS_UINT8 && entry->shape.rank == 1;
 }
 
+/* The key without the rank. */
+static const char *base_of(const hs__state_slot *slot)
+{
+    return slot->base ? slot->base : slot->key;
+}
+
+static bool has_base(const hs_raw_session *session, const char *base)
+{
+    for (size_t i = 0; i < session->n_states; i++)
+        if (strcmp(base_of(&session->states[i]), base) == 0)
+            return true;
+    return false;
+}
+
+/* Returns a slot of the session, with its old keys if the checkpoint has no state under the others. An old key that another
+ * slot has as its own is not used. */
+static hs__state_slot slot_in(const hs__bundle_reader *reader, const hs_raw_session *session, size_t i)
+{
+    hs__state_slot slot = session->states[i], old = slot;
+    old.key = slot.old_key;
+    old.base = slot.old_base;
+    return !old.key || hs__has_state(reader, base_of(&slot)) || has_base(session, base_of(&old)) ? slot : old;
+}
+
 /* A tensor with the prefix of states that is not a vector of uint8 was not written by this library: it is ignored. */
-static bool is_unclaimed_state(const hs__bundle_entry *entry, const hs_raw_session *session)
+static bool is_unclaimed_state(const hs__bundle_reader *reader, const hs__bundle_entry *entry,
+                               const hs_raw_session *session)
 {
     size_t length = strlen(HS__STATE_PREFIX);
     if (strncmp(entry->name, HS__STATE_PREFIX, length) != 0 || strchr(entry->name, ':') || !hs__is_state_entry(entry) ||
         entry->slices || hs__is_rank_state(session, entry->name))
         return false;
     for (size_t i = 0; i < session->n_states; i++)
-        if (strcmp(session->states[i].key, entry->name) == 0)
+        if (strcmp(slot_in(reader, session, i).key, entry->name) == 0)
             return false;
     return true;
 }
@@ -106,14 +131,14 @@ hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *read
     hs_code code = HS_OK;
     *bytes = 0;
     for (size_t i = 0; !code && i < session->n_states; i++) {
-        const hs__state_slot *slot = &session->states[i];
+        const hs__state_slot slot = slot_in(reader, session, i);
         int32_t n;
-        if (!(code = hs__rank_states_count(reader, session, slot, &n, err)))
-            code = n ? locate_ranks(reader, slot, n, bytes, err) : locate_state(reader, slot->key, bytes, err);
+        if (!(code = hs__rank_states_count(reader, session, &slot, &n, err)))
+            code = n ? locate_ranks(reader, &slot, n, bytes, err) : locate_state(reader, slot.key, bytes, err);
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *unclaimed = &reader->entries[i];
-        if (!is_unclaimed_state(unclaimed, session))
+        if (!is_unclaimed_state(reader, unclaimed, session))
             continue;
         code = hs__bundle_locate(reader, unclaimed, err);
         *bytes += (uint64_t)unclaimed->bytes;
@@ -188,19 +213,19 @@ hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session
     *states = (hs__stored_states){.path = hs__strdup(env, reader->prefix)};
     hs_code code = states->path ? HS_OK : hs__no_memory(err, strlen(reader->prefix), "a path");
     for (size_t i = 0; !code && i < session->n_states; i++) {
-        const hs__state_slot *slot = &session->states[i];
-        const hs__bundle_entry *entry = hs__bundle_find(reader, slot->key);
+        const hs__state_slot slot = slot_in(reader, session, i);
+        const hs__bundle_entry *entry = hs__bundle_find(reader, slot.key);
         size_t limit = entry && entry->slices ? SIZE_MAX : room; /* slices are joined in memory */
         int32_t n;
-        if ((code = hs__rank_states_count(reader, session, slot, &n, err)) ||
-            (code = read_state(states, env, slot->key, reader, entry, limit, err)))
+        if ((code = hs__rank_states_count(reader, session, &slot, &n, err)) ||
+            (code = read_state(states, env, slot.key, reader, entry, limit, err)))
             break;
         room -= used_room(&states->items[i], room);
-        code = n ? read_ranks(&states->items[i], env, slot, n, reader, err) : HS_OK;
+        code = n ? read_ranks(&states->items[i], env, &slot, n, reader, err) : HS_OK;
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *entry = &reader->entries[i];
-        if (!is_unclaimed_state(entry, session))
+        if (!is_unclaimed_state(reader, entry, session))
             continue;
         if (!(code = read_state(states, env, entry->name, reader, entry, room, err)))
             room -= used_room(&states->items[states->n - 1], room);

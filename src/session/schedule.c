@@ -37,9 +37,8 @@ static bool is_saved(const hs_trigger *when)
     return when->every_n_steps || (when->at_steps && when->at_steps[0] != -1);
 }
 
-hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *hooks, size_t which, hs_error *err)
+hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err)
 {
-    const hs_hook *given = &hooks[which];
     const hs_trigger *when = &given->when;
     const hs__hook *hook = &session->hooks[index];
     hs__hook_schedule *h = &session->schedule.hooks[index];
@@ -58,9 +57,6 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
         .next_listed = INT64_MAX,
         .is_saved = is_saved(when),
     };
-    for (size_t i = 0; i < which; i++)
-        h->number +=
-            is_saved(&hooks[i].when) && hooks[i].ops->name && strcmp(hooks[i].ops->name, hook->cold->ops.name) == 0;
     session->schedule.n = index + 1;
     if (!h->is_set)
         return HS_OK;
@@ -473,11 +469,9 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-bool hs__schedule_state(hs_state_provider *to, hs__hook *hook, size_t *number)
+bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
 {
-    const hs__hook_schedule *h = schedule_of(hook);
     *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
                                      .self = hook);
-    *number = h->number;
-    return h->is_saved;
+    return schedule_of(hook)->is_saved;
 }

@@ -26,7 +26,6 @@ typedef struct hs__hook_schedule {
     int64_t every_n_steps, every_ns; /* 0: not used */
     int64_t *steps;                  /* ascending */
     size_t n_steps;
-    size_t number;    /* in the key of its position: hooks in front that have its name and a position, on any rank */
     bool sets_due;    /* hs_raw_session_due_from was called, which is a condition */
     int64_t due_from; /* its step; INT64_MAX: none */
 

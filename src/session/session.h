@@ -56,6 +56,7 @@ typedef struct hs__hook_cold {
         int64_t largest_ns, largest_calls, largest_step; /* largest_calls: for which the longest one was counted */
         const char *slowest;
     } cost;
+    size_t number; /* in the keys of its states: from 1 on, of the hooks of its name in the program's list */
     bool best_effort, state_varies, per_rank, any_rank_count;
     uint8_t trigger;      /* number of its bit in agreements; HS__NO_TRIGGER: HS_HOOK_CHIEF_ONLY */
     bool create_pending;  /* after_create_session failed and is to be called again */
@@ -719,17 +720,16 @@ int64_t hs__run_context_coarse_now(hs_run_context *run);
 
 /* schedule.c */
 
-/* Copies the conditions of the hook at `index`, which is hooks[which] of the given list. */
-hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *hooks, size_t which, hs_error *err);
+/* Copies the conditions of the hook at `index`, which was made of `given`. */
+hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err);
 /* After the hooks' begin: checks that the graph has what the conditions and the fixed fetches need. */
 hs_code hs__schedule_begin(struct hs_session *session, hs_error *err);
 void hs__schedule_free(struct hs_session *session);
 /* The session is created or restored, or its step is set back: the next decision begins all intervals that have not begun.
  */
 void hs__schedule_restart(struct hs_session *session);
-/* The position of a hook as state for checkpoints. *number: of hooks in front with the same name and a position. Returns
- * false if it has nothing to save. */
-bool hs__schedule_state(hs_state_provider *to, hs__hook *hook, size_t *number);
+/* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
+bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
 /* Parts of the next two functions. */
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
 void hs__schedule_decide_after(struct hs_session *session);

@@ -38,6 +38,15 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     return HS_OK;
 }
 
+/* Counts the hooks of this name up to the one at `index`. As the program gave the list, all ranks find the same. */
+static size_t number_of(const hs_hook *hooks, size_t index)
+{
+    size_t number = 1;
+    for (size_t i = 0; i < index; i++)
+        number += hooks[i].ops->name && strcmp(hooks[i].ops->name, hooks[index].ops->name) == 0;
+    return number;
+}
+
 /* The other ranks would wait for such a hook, or it for them. */
 static hs_code check_all_ranks(const hs_hook *hook, hs_error *err)
 {
@@ -78,8 +87,10 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
         if (!chief_only && trigger < HS__TRIGGER_BITS - 1)
             trigger++; /* the last bit is shared */
         code = copy_hook(hook, &options->hooks[i], i, err);
-        if (!code)
-            code = hs__schedule_add(session, n_called - 1, options->hooks, i, err);
+        if (!code) {
+            hook->cold->number = number_of(options->hooks, i);
+            code = hs__schedule_add(session, n_called - 1, &options->hooks[i], err);
+        }
     }
     if (!code)
         session->n_hooks = n_called;

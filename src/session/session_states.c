@@ -25,23 +25,17 @@ static char *state_key(const hs_raw_session *raw, const char *name)
     return hs__format(&raw->env, HS__STATE_PREFIX "state/%s", name);
 }
 
-/* Returns the key of a hook's position: its name, with a number from the second hook of this name on. */
-static char *schedule_key(const struct hs_session *session, const char *name, size_t before)
+/* The key of a hook's state: NAME, and for further hooks of this name NAME#2, NAME#3. */
+static char *hook_key(const hs_env *env, const char *prefix, const hs__hook_cold *hook)
 {
-    return before ? hs__format(&session->env, HS__STATE_PREFIX "schedule/%s#%zu", name, before + 1)
-                  : hs__format(&session->env, HS__STATE_PREFIX "schedule/%s", name);
+    return hook->number > 1 ? hs__format(env, "%s%s#%zu", prefix, hook->ops.name, hook->number)
+                            : hs__format(env, "%s%s", prefix, hook->ops.name);
 }
 
-/* The same for a hook's own state. */
-static char *hook_key(const struct hs_session *session, size_t index)
+/* In older checkpoints: NAME, NAME_1, NAME_2. */
+static char *old_hook_key(const hs_env *env, const hs__hook_cold *hook)
 {
-    size_t before = 0;
-    for (size_t i = 0; i < index; i++)
-        before += session->hooks[i].cold->ops.save_state &&
-                  strcmp(session->hooks[i].cold->ops.name, session->hooks[index].cold->ops.name) == 0;
-    const char *name = session->hooks[index].cold->ops.name;
-    return before ? hs__format(&session->env, HS__STATE_PREFIX "hook/%s_%zu", name, before)
-                  : hs__format(&session->env, HS__STATE_PREFIX "hook/%s", name);
+    return hs__format(env, HS__HOOK_PREFIX "%s_%zu", hook->ops.name, hook->number - 1);
 }
 
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err)
@@ -120,9 +114,8 @@ static hs_code reshard_hook(void *self, hs_state_reader *const *saved, int32_t n
     return (hook->cold->best_effort ? load_best_effort : load_hook)(self, saved[rank % n_saved], err);
 }
 
-static hs_code add_hook_state(struct hs_session *session, size_t index, hs_error *err)
+static hs_code add_hook_state(struct hs_session *session, hs__hook *hook, hs_error *err)
 {
-    hs__hook *hook = &session->hooks[index];
     const char *identity = hook->cold->ops.state_identity ? hook->cold->ops.state_identity(hook->self) : NULL;
     hs_state_provider provider;
     hs_code code = hs__hook_state(&provider, hook, identity, err);
@@ -132,9 +125,26 @@ static hs_code add_hook_state(struct hs_session *session, size_t index, hs_error
         provider.reshard = hook->cold->any_rank_count ? reshard_hook : NULL;
         provider.self = hook;
     }
-    if (code || (code = add_slot(&session->raw, hook_key(session, index), &provider, err)))
+    if (code || (code = add_slot(&session->raw, hook_key(&session->env, HS__HOOK_PREFIX, hook->cold), &provider, err)))
         return code;
-    session->raw.states[session->raw.n_states - 1].varies = hook->cold->state_varies;
+    hs__state_slot *slot = &session->raw.states[session->raw.n_states - 1];
+    slot->varies = hook->cold->state_varies;
+    if (hook->cold->number == 1)
+        return HS_OK;
+    return hs__state_slot_set_old_key(slot, &session->raw, old_hook_key(&session->env, hook->cold), err);
+}
+
+static hs_code add_position(struct hs_session *session, hs__hook *hook, hs_error *err)
+{
+    hs_state_provider given, provider;
+    if (!hs__schedule_state(&given, hook))
+        return HS_OK;
+    hs_code code = hs__state_provider_copy(&provider, &given, "schedule of hook", err);
+    if (code || (code = add_slot(&session->raw, hook_key(&session->env, HS__SCHEDULE_PREFIX, hook->cold), &provider, err)))
+        return code;
+    /* in a group, a stop on one rank skips the later hooks there: that of rank 0 counts */
+    session->raw.states[session->raw.n_states - 1].varies =
+        hook->cold->best_effort || hook->cold->state_varies || hs__is_replica(session);
     return HS_OK;
 }
 
@@ -150,18 +160,9 @@ hs_code hs__add_session_states(struct hs_session *session, hs_error *err)
     }
     for (size_t i = 0; !code && i < session->n_hooks; i++)
         if (session->hooks[i].cold->ops.save_state)
-            code = add_hook_state(session, i, err);
-    for (size_t i = 0; !code && i < session->n_hooks; i++) {
-        hs_state_provider given_state, provider;
-        size_t number;
-        if (!hs__schedule_state(&given_state, &session->hooks[i], &number) ||
-            (code = hs__state_provider_copy(&provider, &given_state, "schedule of hook", err)))
-            continue;
-        code = add_slot(raw, schedule_key(session, provider.name, number), &provider, err);
-        if (!code) /* in a group, a stop on one rank skips the later hooks there: that of rank 0 counts */
-            raw->states[raw->n_states - 1].varies =
-                session->hooks[i].cold->best_effort || session->hooks[i].cold->state_varies || hs__is_replica(session);
-    }
+            code = add_hook_state(session, &session->hooks[i], err);
+    for (size_t i = 0; !code && i < session->n_hooks; i++)
+        code = add_position(session, &session->hooks[i], err);
     return code;
 }
 

@@ -203,6 +203,101 @@ static void the_states_of_all_ranks_are_in_the_checkpoint(void **state)
     hs_checkpoint_close(reader);
 }
 
+/* Three hooks with a state, of which rank 0 alone has the first, and each rank its own of the others. */
+
+typedef struct {
+    const char *directory;
+    const char *names[3];
+    int64_t first;        /* saved: first + 10 * rank + index */
+    int64_t values[N][3]; /* after the opening */
+} named;
+
+static hs_code save_value(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_writer_write(out, self, sizeof(int64_t), err);
+}
+
+static hs_code load_value(void *self, hs_state_reader *in, hs_error *err)
+{
+    return hs_state_reader_read(in, self, sizeof(int64_t), err);
+}
+
+static int run_named(void *user, const hs_group *group)
+{
+    named *run = user;
+    const int32_t rank = group->ops->rank(group->self);
+    const uint32_t own = HS_HOOK_TRAIN | HS_HOOK_PER_RANK | HS_HOOK_ANY_RANK_COUNT;
+    int64_t step = 0, values[3];
+    hs_hook_ops ops[3];
+    hs_hook hooks[5] = {{.ops = NULL}};
+    hs_error err = {0};
+    hs_graph *graph = hs_graph_new(hs_simulation_env(group));
+    hs_graph_global_step(graph, NULL, &step);
+    hs_graph_op(graph, .name = "train", .advances_step = true);
+    for (int i = 0; i < 3; i++) {
+        values[i] = run->first + 10 * rank + i;
+        ops[i] =
+            (hs_hook_ops)HS_INIT(hs_hook_ops, .name = run->names[i], .save_state = save_value, .load_state = load_value);
+        hooks[i] = (hs_hook){.ops = &ops[i], .self = &values[i], .flags = i ? own : HS_HOOK_TRAIN | HS_HOOK_CHIEF_ONLY};
+    }
+    hooks[3] = hs_checkpoint_saver(.checkpoint_dir = run->directory, .group = group, .every_n_steps = 1);
+    hs_session *session =
+        hs_session_open(hs_graph_backend(graph),
+                        HS_SESSION_OPTIONS(.hooks = hooks, .checkpoint_dir = run->directory, .group = group), &err);
+    if (session)
+        memcpy(run->values[rank], values, sizeof values);
+    if (session)
+        hs_session_run(session, "train", &err);
+    const hs_outcome outcome = hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    return outcome.error.code || err.code ? 1 : 0;
+}
+
+static void run_named_on(named *run, int32_t rank_count)
+{
+    int result;
+    hs_error err = {0};
+    hs_simulation *simulation =
+        hs_simulation_new(HS_SIMULATION_OPTIONS(.rank_count = rank_count, .seed = 1, .main = run_named, .user = run), &err);
+    assert_ok(hs_simulation_run(simulation, &err), &err);
+    for (int32_t rank = 0; rank < rank_count; rank++)
+        assert_true(hs_simulation_result(simulation, rank, &result) && !result);
+    hs_simulation_free(simulation);
+}
+
+static void assert_values(const named *run, int32_t rank_count, int64_t first)
+{
+    assert_int_equal(run->values[0][0], first);
+    for (int32_t rank = 0; rank < rank_count; rank++)
+        for (int i = 1; i < 3; i++)
+            assert_int_equal(run->values[rank][i], first + 10 * rank + i);
+}
+
+/* A hook of rank 0 alone counts on all ranks, so that they agree on the number of the next hook of its name. */
+static void hooks_of_one_name_have_the_same_keys_on_all_ranks(void **state)
+{
+    const ranks *r = *state;
+    named run = {.directory = r->directory, .names = {"cursor", "cursor", "cursor"}, .first = 100};
+    run_named_on(&run, N);
+    run.first = 200;
+    run_named_on(&run, N);
+    assert_values(&run, N, 100);
+}
+
+/* Older checkpoints have NAME_1 and NAME_2. */
+static void hooks_of_one_name_restore_the_states_of_ranks_from_an_older_checkpoint(void **state)
+{
+    const ranks *r = *state;
+    for (int32_t rank_count = N; rank_count >= 1; rank_count /= 2) {
+        named run = {.directory = r->directory, .names = {"cursor", "cursor_1", "cursor_2"}, .first = 100};
+        test_empty_directory(r->directory);
+        run_named_on(&run, N);
+        run = (named){.directory = r->directory, .names = {"cursor", "cursor", "cursor"}, .first = 200};
+        run_named_on(&run, rank_count);
+        assert_values(&run, rank_count, 100);
+    }
+}
+
 #define ranked(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -216,6 +311,8 @@ int main(void)
         ranked(rp_014_a_reshard_function_divides_the_states_of_other_ranks),
         ranked(rp_014_without_one_the_restore_is_refused_and_names_both_numbers),
         ranked(the_states_of_all_ranks_are_in_the_checkpoint),
+        ranked(hooks_of_one_name_have_the_same_keys_on_all_ranks),
+        ranked(hooks_of_one_name_restore_the_states_of_ranks_from_an_older_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

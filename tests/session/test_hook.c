@@ -133,14 +133,14 @@ static hs_session *open_with_states(play *p, const char *const names[3])
     return play_try_open(p, hooks, 3);
 }
 
-/* The second "a" is saved as "a_1". A hook named "a_1" would overwrite it or load its bytes. */
+/* The second "a" is saved as "a#2". A hook named "a#2" would overwrite it or load its bytes. */
 static void two_pieces_of_state_with_one_key_are_refused(void **state)
 {
     play *p = *state;
-    const char *const names[][3] = {{"a", "a", "a_1"}, {"a_1", "a", "a"}, {"a", "a_1", "a"}};
+    const char *const names[][3] = {{"a", "a", "a#2"}, {"a#2", "a", "a"}, {"a", "a#2", "a"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_null(open_with_states(p, names[i]));
-        assert_says(&p->err, HS_ALREADY_EXISTS, "two states have the key 'hooksess/hook/a_1'");
+        assert_says(&p->err, HS_ALREADY_EXISTS, "two states have the key 'hooksess/hook/a#2'");
         assert_int_equal(p->a.calls[PROBE_CLOSE] + p->b.calls[PROBE_CLOSE] + p->c.calls[PROBE_CLOSE], 3);
         assert_int_equal(p->a.destroyed + p->b.destroyed + p->c.destroyed, 3);
     }
@@ -149,7 +149,7 @@ static void two_pieces_of_state_with_one_key_are_refused(void **state)
 static void hooks_of_one_name_keep_a_state_each(void **state)
 {
     play *p = *state;
-    assert_non_null(open_with_states(p, (const char *const[]){"a", "a", "a_2"}));
+    assert_non_null(open_with_states(p, (const char *const[]){"a", "a", "a#3"}));
     play_close(p);
     assert_non_null(open_with_states(p, (const char *const[]){"a", "a", "a"}));
 }
@@ -161,7 +161,7 @@ static void a_hook_without_state_takes_no_key(void **state)
     hs_hook hooks[] = {probe_hook(&p->a), probe_hook(&p->b), probe_hook(&p->c)};
     for (int i = 0; i < 3; i++) {
         probe *hook = hooks[i].self;
-        hook->ops.name = i < 2 ? "a" : "a_1";
+        hook->ops.name = i < 2 ? "a" : "a#2";
         hook->ops.save_state = i == 1 ? NULL : save_nothing;
         hook->ops.load_state = i == 1 ? NULL : load_nothing;
     }
