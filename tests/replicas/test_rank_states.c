@@ -203,12 +203,12 @@ static void the_states_of_all_ranks_are_in_the_checkpoint(void **state)
     hs_checkpoint_close(reader);
 }
 
-/* Three hooks with a state, of which rank 0 alone has the first, and each rank its own of the others. */
+/* Three hooks with a state: the first is on rank 0 alone, the second has the same on all ranks, the third one of each. */
 
 typedef struct {
     const char *directory;
     const char *names[3];
-    int64_t first;        /* saved: first + 10 * rank + index */
+    int64_t first;        /* saved: first + index, of the third hook also + 10 * rank */
     int64_t values[N][3]; /* after the opening */
 } named;
 
@@ -226,7 +226,7 @@ static int run_named(void *user, const hs_group *group)
 {
     named *run = user;
     const int32_t rank = group->ops->rank(group->self);
-    const uint32_t own = HS_HOOK_TRAIN | HS_HOOK_PER_RANK | HS_HOOK_ANY_RANK_COUNT;
+    const uint32_t flags[] = {HS_HOOK_CHIEF_ONLY, 0, HS_HOOK_PER_RANK | HS_HOOK_ANY_RANK_COUNT};
     int64_t step = 0, values[3];
     hs_hook_ops ops[3];
     hs_hook hooks[5] = {{.ops = NULL}};
@@ -235,10 +235,10 @@ static int run_named(void *user, const hs_group *group)
     hs_graph_global_step(graph, NULL, &step);
     hs_graph_op(graph, .name = "train", .advances_step = true);
     for (int i = 0; i < 3; i++) {
-        values[i] = run->first + 10 * rank + i;
+        values[i] = run->first + i + (i == 2 ? 10 * rank : 0);
         ops[i] =
             (hs_hook_ops)HS_INIT(hs_hook_ops, .name = run->names[i], .save_state = save_value, .load_state = load_value);
-        hooks[i] = (hs_hook){.ops = &ops[i], .self = &values[i], .flags = i ? own : HS_HOOK_TRAIN | HS_HOOK_CHIEF_ONLY};
+        hooks[i] = (hs_hook){.ops = &ops[i], .self = &values[i], .flags = HS_HOOK_TRAIN | flags[i]};
     }
     hooks[3] = hs_checkpoint_saver(.checkpoint_dir = run->directory, .group = group, .every_n_steps = 1);
     hs_session *session =
@@ -268,9 +268,10 @@ static void run_named_on(named *run, int32_t rank_count)
 static void assert_values(const named *run, int32_t rank_count, int64_t first)
 {
     assert_int_equal(run->values[0][0], first);
-    for (int32_t rank = 0; rank < rank_count; rank++)
-        for (int i = 1; i < 3; i++)
-            assert_int_equal(run->values[rank][i], first + 10 * rank + i);
+    for (int32_t rank = 0; rank < rank_count; rank++) {
+        assert_int_equal(run->values[rank][1], first + 1);
+        assert_int_equal(run->values[rank][2], first + 2 + 10 * rank);
+    }
 }
 
 /* A hook of rank 0 alone counts on all ranks, so that they agree on the number of the next hook of its name. */
