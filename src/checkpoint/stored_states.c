@@ -97,6 +97,11 @@ static bool is_unclaimed_state(const hs__bundle_reader *reader, const hs__bundle
     return true;
 }
 
+hs_log_level hs__lost_state_level(const char *key)
+{
+    return strncmp(key, HS__SCHEDULE_PREFIX, strlen(HS__SCHEDULE_PREFIX)) == 0 ? HS_LOG_DEBUG : HS_LOG_WARNING;
+}
+
 bool hs__is_state_key(const char *key)
 {
     return strncmp(key, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0;
@@ -410,8 +415,8 @@ hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_st
         return resharded;
     }
     if (!state->data && !state->bytes) {
-        hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it keeps its initial value", from->path,
-               slot->key);
+        hs_log(&session->env, hs__lost_state_level(slot->key),
+               "checkpoint '%s' has no state '%s'; it keeps its initial value", from->path, slot->key);
         return HS_OK;
     }
     hs_state_reader reader = {.at = state->data, .left = state->bytes, .version = state->version};

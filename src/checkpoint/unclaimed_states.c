@@ -100,6 +100,29 @@ hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_
     return code;
 }
 
+/* True for hooksess/hook/NAME, with any number of the hook and of a rank behind it. */
+static bool is_of_hook(const char *key, const char *name)
+{
+    const size_t prefix = strlen(HS__HOOK_PREFIX), length = strlen(name);
+    if (strncmp(key, HS__HOOK_PREFIX, prefix) != 0 || strncmp(key + prefix, name, length) != 0)
+        return false;
+    const char *rest = key + prefix + length;
+    if (*rest == '_' || *rest == '#')
+        rest += 1 + strspn(rest + 1, "0123456789");
+    return !*rest || *rest == '/';
+}
+
+void hs__drop_unclaimed(hs_raw_session *session, const char *hook)
+{
+    hs__stored_states *unclaimed = &session->unclaimed;
+    for (size_t i = unclaimed->n; i-- > 0;)
+        if (is_of_hook(unclaimed->items[i].key, hook)) {
+            hs_log(&session->env, HS_LOG_DEBUG, "checkpoint '%s' has the state '%s', which its hook does not need any more",
+                   unclaimed->path, unclaimed->items[i].key);
+            remove_states(unclaimed, i, 1, &session->env);
+        }
+}
+
 void hs__report_unclaimed(hs_raw_session *session)
 {
     hs__stored_states *unclaimed = &session->unclaimed;
@@ -112,7 +135,7 @@ void hs__report_unclaimed(hs_raw_session *session)
         if (hs__is_rank_state(session, unclaimed->items[i].key)) /* the session of that rank has it */
             remove_states(unclaimed, i, 1, &session->env);
     for (size_t i = 0; i < unclaimed->n; i++)
-        hs_log(&session->env, HS_LOG_WARNING,
+        hs_log(&session->env, hs__lost_state_level(unclaimed->items[i].key),
                "checkpoint '%s' has the state '%s', but no provider loads it; later checkpoints omit it", unclaimed->path,
                unclaimed->items[i].key);
 }

@@ -12,6 +12,8 @@
 void hs__stash_unclaimed(hs__stored_states *states, hs_raw_session *session);
 /* Loads the unclaimed state of this key into a provider that is being added, and removes it. */
 hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err);
+/* Drops the unclaimed states of all hooks of this name, because the hooks of that name in the session have no state. */
+void hs__drop_unclaimed(hs_raw_session *session, const char *hook);
 /* Logs a warning for each unclaimed item, and one for all tensors that no variable uses, once per restore. Later
  * checkpoints omit them. */
 void hs__report_unclaimed(hs_raw_session *session);

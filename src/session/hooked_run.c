@@ -5,7 +5,6 @@
 #include "session/session.h"
 
 #include "base/cold.h"
-#include "checkpoint/unclaimed_states.h"
 
 #include <stdio.h>
 
@@ -336,7 +335,7 @@ static inline hs_code run_and_call_after(struct hs_session *session, hs_error *e
             hs__set_current_hook(session, NULL);
         /* Hooks and the program have had one training run to add late state. */
         if (session->raw.unclaimed.unreported && session->context.kind == HS_RUN_TRAIN && hs__is_chief(session))
-            hs__report_unclaimed(&session->raw);
+            hs__report_lost_states(session);
     }
     return code;
 }

@@ -581,6 +581,8 @@ void hs__log_costs(const struct hs_session *session);
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Adds the backend's states and the hooks' states to the raw session. */
 hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
+/* Logs which states of the restored checkpoint have no provider, except for those that hooks without state once saved. */
+void hs__report_lost_states(struct hs_session *session);
 
 /* metrics.c */
 

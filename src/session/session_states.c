@@ -166,6 +166,14 @@ hs_code hs__add_session_states(struct hs_session *session, hs_error *err)
     return code;
 }
 
+void hs__report_lost_states(struct hs_session *session)
+{
+    for (size_t i = 0; i < session->n_hooks; i++)
+        if (!session->hooks[i].cold->ops.save_state)
+            hs__drop_unclaimed(&session->raw, session->hooks[i].cold->ops.name);
+    hs__report_unclaimed(&session->raw);
+}
+
 hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *given, hs_error *err)
 {
     hs_state_provider provider;

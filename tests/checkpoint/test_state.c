@@ -244,6 +244,39 @@ static void claimed_states_are_not_reported(void **state)
     assert_lacks(f->t.log, "'hooksess/hook/counter'");
 }
 
+/* A hook that has a state in older checkpoints only. */
+static void a_state_that_its_hook_does_not_need_is_dropped_without_a_warning(void **state)
+{
+    fixture *f = *state;
+    cursor hooks[3] = {{.value = 6, .bytes = 8}, {.value = 7, .bytes = 8}, {.value = 8, .bytes = 8}};
+    static const hs_hook_ops none = HS_INIT(hs_hook_ops, .name = "counter");
+    open_named(f, (const char *const[]){"counter", "counter_1", "counters"}, hooks);
+    save_at(f, 1);
+    assert_ok(open_hooks(f, NULL, (hs_hook[]){{.ops = &none}, {.ops = NULL}}), &f->err);
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_warns(f, "has the state 'hooksess/hook/counters', but no provider loads it; later checkpoints omit it");
+    assert_lacks(f->t.log, "'hooksess/hook/counter', but");
+    assert_lacks(f->t.log, "'hooksess/hook/counter_1', but");
+    save_at(f, 2);
+    assert_false(has_state(f, 2, "hooksess/hook/counter"));
+    assert_false(has_state(f, 2, "hooksess/hook/counter_1"));
+}
+
+/* The position of a hook's schedule may be lost: it begins anew. */
+static void a_missing_or_left_position_is_no_warning(void **state)
+{
+    fixture *f = *state;
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "periodic");
+    hs_hook hooks[] = {{.ops = &ops, .when = HS_EVERY_STEPS(2)}, {.ops = NULL}};
+    save_at(f, 1);
+    assert_ok(open_hooks(f, NULL, hooks), &f->err);
+    save_at(f, 2);
+    assert_true(has_state(f, 2, "hooksess/schedule/periodic"));
+    assert_ok(open_hooks(f, NULL, NULL), &f->err);
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_lacks(f->t.log, "WARNING");
+}
+
 /* Failures. */
 
 static void a_failing_save_fails_the_checkpoint(void **state)
@@ -481,6 +514,8 @@ int main(void)
         with_fixture(a_checkpoint_without_the_state_is_restored),
         with_fixture(unclaimed_states_are_reported),
         with_fixture(claimed_states_are_not_reported),
+        with_fixture(a_state_that_its_hook_does_not_need_is_dropped_without_a_warning),
+        with_fixture(a_missing_or_left_position_is_no_warning),
         with_fixture(a_failing_save_fails_the_checkpoint),
         with_fixture(a_failing_load_fails_the_restore),
         with_fixture(a_failing_load_without_a_message),
