@@ -266,6 +266,8 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
         s->step = step;
         s->moves = session->raw.moves;
     }
+    if (s->restarts)
+        s->seen_step = s->step;
     s->is_stale = s->restarts = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &s->hooks[i];

@@ -60,6 +60,7 @@ typedef struct hs__schedule {
     bool is_acting;             /* `due` has hooks with conditions */
     int64_t step;               /* after the last run; -1: unknown */
     uint64_t moves;             /* hs_raw_session.moves at that time */
+    int64_t seen_step;          /* as the hooks of the last run saw it first: a stall is compared with it */
     int64_t restores;           /* hs_raw_session.restores at the last restart */
     uint64_t runs[3], all_runs; /* successful runs, by hs_run_kind */
     int64_t now_ns;             /* at the beginning of this run, by the coarse clock */

@@ -776,10 +776,11 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
         s->moves = session->raw.moves;
         if (step < before)
             hs__schedule_restart(session);
-        if (step != before)
+        if (step != s->seen_step) /* a hook may advance it after the run, as finite_guard with update_op */
             s->stalled = false;
         else if (session->context.kind == HS_RUN_TRAIN && s->all_runs > s->first_run)
             hs__schedule_stall(session);
+        s->seen_step = step;
     }
     if (decides || s->is_stale || s->step >= s->next_after)
         hs__schedule_decide_after(session);

@@ -353,6 +353,22 @@ static void bh_097s_by_seconds_it_warns_after_an_interval(void **state)
     assert_int_equal(warned(s), 1);
 }
 
+/* The guard runs the op that advances the step after each run. */
+static void a_step_that_a_hook_advances_after_the_run_does_not_stall(void **state)
+{
+    stage *s = *state;
+    const double losses[] = {1, 1, 1, 1, NAN, NAN, 1, 1};
+    hs_script_series(s->script, "loss", losses, 8);
+    hs_script_op(s->script, "compute");
+    const hs_hook hooks[] = {
+        hs_finite_guard(.gradients = HS_NAMES("loss"), .policy = HS_GUARD_SKIP_STEP, .update_op = "train"), every(s, 10)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    stage_run(s, "compute", 2, 0.5); /* each with two runs of the script */
+    assert_int_equal(warned(s), 0);
+    stage_run(s, "compute", 3, 0.5); /* two are skipped */
+    assert_int_equal(warned(s), 1);
+}
+
 static void runs_of_another_kind_do_not_count(void **state)
 {
     stage *s = *state;
@@ -420,6 +436,7 @@ int main(void)
         with_stage(bh_043_it_warns_once_for_each_stall),
         with_stage(bh_097s_the_first_run_never_warns),
         with_stage(bh_097s_by_seconds_it_warns_after_an_interval),
+        with_stage(a_step_that_a_hook_advances_after_the_run_does_not_stall),
         with_stage(runs_of_another_kind_do_not_count),
         with_stage(each_allocation_and_each_file_call),
     };
