@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* begin reads and removes the files of an earlier run. before_run and boundary write status.json (write_status) when the
- * phase or the last saved step has changed, and close_status writes it for the last time, then outcome.json. */
+/* begin reads and removes the files of an earlier run. boundary writes status.json after the creation, before_run in the
+ * first run and after each save, and close_status for the last time, then outcome.json. */
 #include <hooksess/checkpoint.h>
 #include <hooksess/hooks/run_status.h>
 
@@ -8,6 +8,7 @@
 #include "base/json_reader.h"
 #include "hooks/make.h"
 #include "hooks/ranks.h"
+#include "session/schedule.h"
 #include "session/services.h"
 #include "session/status_files.h"
 
@@ -67,16 +68,13 @@ static bool is_saved_by_other(const hs_env *env, const char *directory, const vo
 
 /* The hook. */
 
-enum { NOT_WRITTEN = -2 }; /* neither a step nor -1, which means that no step was saved */
-
 typedef struct {
     hs__hook_base base;
     char *directory;
     const hs_env *session_env;
-    hs_raw_session *session;    /* NULL: not created */
-    double earlier_save_secs;   /* from the status file of an earlier run. 0: unknown */
-    int64_t written_saved_step; /* the last saved step in the status file */
-    bool is_others, warned;     /* is_others: another process or session saves to the directory */
+    hs_raw_session *session;  /* NULL: not created */
+    double earlier_save_secs; /* from the status file of an earlier run. 0: unknown */
+    bool is_others, warned;   /* is_others: another process or session saves to the directory */
 } run_status;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -122,7 +120,6 @@ static void write_status(run_status *hook, hs_phase phase, int64_t step, bool sy
     hs_error error = {0};
     hs__status now = {step, hs_raw_session_last_saved_step(hook->session), hs_phase_name(phase),
                       hs_raw_session_save_secs(hook->session)};
-    hook->written_saved_step = now.last_durable_step;
     if (!hook->is_others && hs__write_status(hook->session_env, hook->directory, &now, synced, &error))
         tolerate_failure(hook, "status.json", &error);
 }
@@ -134,20 +131,16 @@ static int64_t step_of(hs_run_context *run)
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    run_status *hook = self;
     (void)args, (void)err;
-    if (hs_raw_session_last_saved_step(hook->session) != hook->written_saved_step)
-        write_status(hook, HS_PHASE_STEP, step_of(run), false);
+    write_status(self, HS_PHASE_STEP, step_of(run), false);
     return HS_OK;
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     (void)err;
-    if (hs_run_context_boundary(run) != HS_BOUNDARY_CREATED)
-        return HS_OK;
-    write_status(self, HS_PHASE_INIT, step_of(run), false);
-    ((run_status *)self)->written_saved_step = NOT_WRITTEN; /* the first run changes the phase */
+    if (hs_run_context_boundary(run) == HS_BOUNDARY_CREATED)
+        write_status(self, HS_PHASE_INIT, step_of(run), false);
     return HS_OK;
 }
 
@@ -188,7 +181,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 {
     run_status *hook = self;
     const hs_run_status_options *options = given;
-    hook->base.flags = hs__writer_flags(false);
+    hook->base.flags = hs__writer_flags(false) | HS__HOOK_AFTER_SAVES;
     hook->directory = hs__hook_text(hook, options->status_dir, err);
     return hook->directory ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }

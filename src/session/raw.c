@@ -9,6 +9,7 @@
 static void on_saved(void *owner)
 {
     hs__release_initial_state(owner);
+    hs__schedule_saved(owner);
 }
 
 static bool stops_unsaved(const void *owner)

@@ -43,7 +43,7 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
     const hs__hook *hook = &session->hooks[index];
     hs__hook_schedule *h = &session->schedule.hooks[index];
     *h = (hs__hook_schedule){
-        .is_set = hs__trigger_is_set(when),
+        .is_set = hs__trigger_is_set(when) || given->flags & HS__HOOK_AFTER_SAVES,
         .is_before =
             (hook->before_run && !(given->flags & HS__HOOK_WATCHES_BEFORE)) || hook->cold->ops.fetches || when->counts_runs,
         .chief_only = given->flags & HS_HOOK_CHIEF_ONLY || !hs__is_replica(session),
@@ -51,6 +51,7 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
         .first = when->first,
         .last = when->last,
         .counts_runs = when->counts_runs,
+        .after_saves = given->flags & HS__HOOK_AFTER_SAVES,
         .kinds = (uint8_t)hook->cold->wanted_kinds,
         .every_n_steps = when->every_n_steps,
         .due_from = INT64_MAX,
@@ -58,7 +59,7 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
         .is_saved = is_saved(when),
     };
     session->schedule.n = index + 1;
-    if (!h->is_set)
+    if (!hs__trigger_is_set(when))
         return HS_OK;
     hs_code code = hs__trigger_check(when, err);
     if (code) {
@@ -211,7 +212,7 @@ static bool is_due(const struct hs_session *session, hs__hook_schedule *h, int64
     /* after a run without a step, a second act by time would repeat the first */
     const bool by_time = h->every_ns && h->marked && now - h->last_ns >= h->every_ns && at != h->acted;
     h->by_when = h->by_steps || at >= h->next_listed || by_time || (h->on_request && h->requested != h->requests);
-    return h->by_when || at >= h->due_from;
+    return h->by_when || at >= h->due_from || h->is_news;
 }
 
 /* Finds the earliest values at which a hook is due: below them, no decision is needed. And whether a run must read the
@@ -229,7 +230,7 @@ static void find_next(struct hs_session *session)
             continue;
         s->reads_step |= needs_step(h) || (!h->chief_only && s->has_step);
         int64_t next = smaller(h->due_from, h->next_listed);
-        if ((!h->marked && h->first) || (h->on_request && requests_of(session, h) != h->requests))
+        if (h->is_news || (!h->marked && h->first) || (h->on_request && requests_of(session, h) != h->requests))
             next = 0;
         else if (h->marked && h->every_n_steps)
             next = smaller(next, plus(h->counts_from, h->every_n_steps));
@@ -342,7 +343,7 @@ static void mark(struct hs_session *session, hs__hook_schedule *h)
 void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
 {
     hs__hook_schedule *h = &session->schedule.hooks[hook - session->hooks];
-    h->acts = false;
+    h->acts = h->is_news = false;
     if (h->is_set && h->by_when)
         mark(session, h);
 }
@@ -405,6 +406,13 @@ bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
     return !h->has_acted || position(s, h) != h->acted;
 }
 
+void hs__schedule_saved(struct hs_session *session)
+{
+    for (size_t i = 0; i < session->n_hooks; i++)
+        session->schedule.hooks[i].is_news = session->schedule.hooks[i].after_saves;
+    session->schedule.is_stale = true;
+}
+
 void hs__schedule_restart(struct hs_session *session)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
@@ -412,7 +420,8 @@ void hs__schedule_restart(struct hs_session *session)
         h->started = false;
         h->marked &= !h->first || h->is_saved;
     }
-    session->schedule.is_stale = session->schedule.restarts = true;
+    hs__schedule_saved(session);
+    session->schedule.restarts = true;
     session->schedule.restores = session->raw.restores;
 }
 

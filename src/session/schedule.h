@@ -12,6 +12,8 @@
 
 /* A flag of a hook whose before_run only watches, so that it does not decide when the hook is called. */
 #define HS__HOOK_WATCHES_BEFORE ((uint32_t)1 << 31)
+/* A flag of a hook that is called in the first run after each creation, restore and save only. */
+#define HS__HOOK_AFTER_SAVES    ((uint32_t)1 << 30)
 
 struct hs__hook;
 
@@ -22,6 +24,7 @@ typedef struct hs__hook_schedule {
     bool is_saved;   /* checkpoints have its position: other hooks begin again in each session */
     bool chief_only; /* its clock and its requests are those of this rank, and not the group's */
     bool on_request, first, last, counts_runs;
+    bool after_saves, is_news;       /* HS__HOOK_AFTER_SAVES: and there was one */
     uint8_t kinds;                   /* bits of hs_run_kind, for counts_runs */
     int64_t every_n_steps, every_ns; /* 0: not used */
     int64_t *steps;                  /* ascending */

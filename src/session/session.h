@@ -730,6 +730,8 @@ void hs__schedule_free(struct hs_session *session);
 /* The session is created or restored, or its step is set back: the next decision begins all intervals that have not begun.
  */
 void hs__schedule_restart(struct hs_session *session);
+/* The session was saved: the next run calls the hooks with HS__HOOK_AFTER_SAVES. */
+void hs__schedule_saved(struct hs_session *session);
 /* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
 bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
 /* Parts of the next two functions. */
