@@ -232,55 +232,51 @@ static double from_half(uint16_t bits)
     return bits >> 15 ? -value : value;
 }
 
-/* Element `index` of an array of TYPE, which may lie at any address. */
-#define ELEMENT(TYPE)                                                                                                      \
+/* Returns element `index` of an array of TYPE, which may lie at any address, as a double: CONVERT(element). */
+#define ELEMENT(TYPE, CONVERT)                                                                                             \
     do {                                                                                                                   \
         TYPE value;                                                                                                        \
+        if (index >= tensor->bytes / sizeof value)                                                                         \
+            return (double)NAN;                                                                                            \
         memcpy(&value, (const char *)tensor->data + index * sizeof value, sizeof value);                                   \
-        return (double)value;                                                                                              \
+        return (double)CONVERT(value);                                                                                     \
     } while (0)
 
 double hs_tensor_number(const hs_tensor *tensor, size_t index)
 {
-    size_t size = tensor ? hs_dtype_size(tensor->dtype) : 0;
-    size_t at;
-    if (!size || !tensor->data || tensor->memory || __builtin_mul_overflow(index, size, &at) || at >= tensor->bytes ||
-        tensor->bytes - at < size)
+    if (!tensor || !tensor->data || tensor->memory)
         return (double)NAN;
-    uint16_t bits;
     switch (tensor->dtype) {
     case HS_FLOAT:
-        ELEMENT(float);
+        ELEMENT(float, (double));
     case HS_DOUBLE:
-        ELEMENT(double);
+        ELEMENT(double, (double));
     case HS_INT8:
     case HS_QINT8:
-        ELEMENT(int8_t);
+        ELEMENT(int8_t, (double));
     case HS_UINT8:
     case HS_QUINT8:
     case HS_BOOL:
-        ELEMENT(uint8_t);
+        ELEMENT(uint8_t, (double));
     case HS_INT16:
     case HS_QINT16:
-        ELEMENT(int16_t);
+        ELEMENT(int16_t, (double));
     case HS_UINT16:
     case HS_QUINT16:
-        ELEMENT(uint16_t);
+        ELEMENT(uint16_t, (double));
     case HS_INT32:
     case HS_QINT32:
-        ELEMENT(int32_t);
+        ELEMENT(int32_t, (double));
     case HS_UINT32:
-        ELEMENT(uint32_t);
+        ELEMENT(uint32_t, (double));
     case HS_INT64:
-        ELEMENT(int64_t);
+        ELEMENT(int64_t, (double));
     case HS_UINT64:
-        ELEMENT(uint64_t);
+        ELEMENT(uint64_t, (double));
     case HS_HALF:
-        memcpy(&bits, (const char *)tensor->data + index * 2, 2);
-        return from_half(bits);
+        ELEMENT(uint16_t, from_half);
     case HS_BFLOAT16:
-        memcpy(&bits, (const char *)tensor->data + index * 2, 2);
-        return (double)from_bfloat16(bits);
+        ELEMENT(uint16_t, from_bfloat16);
     default:
         return (double)NAN;
     }
