@@ -49,22 +49,14 @@ void hs__requests_free(hs__requests *all)
 
 /* Comparing args with a request: the fast path of each step. Contents are compared, because addresses may be reused. */
 
-/* Inlined in place of strcmp, because names are short. */
-static inline bool same_text(const char *a, const char *b)
-{
-    while (*a && *a == *b)
-        a++, b++;
-    return *a == *b;
-}
-
 static bool same_tree(const hs_fetch *fetch, const char *key, const hs__token **at)
 {
     const hs__token *token = (*at)++;
     if (!fetch || !token->kind || (int)fetch->kind != token->kind || /* the end of a list or dict, or an invalid fetch */
-        (key ? !token->key || !same_text(key, token->key) : token->key != NULL))
+        (key ? !token->key || strcmp(key, token->key) != 0 : token->key != NULL))
         return false;
     if (fetch->kind == HS_FETCH_LEAF)
-        return fetch->name && same_text(fetch->name, token->name);
+        return fetch->name && strcmp(fetch->name, token->name) == 0;
     if (fetch->kind == HS_FETCH_LIST) {
         for (const hs_fetch *const *item = fetch->items; item && *item; item++)
             if (!same_tree(*item, NULL, at))
@@ -81,7 +73,7 @@ static bool same_names(const char *const *names, const hs__request *request)
 {
     const hs__token *at = request->tokens, *end = at + request->n_leaves;
     for (; names && *names; names++, at++)
-        if (at == end || !same_text(*names, at->name))
+        if (at == end || strcmp(*names, at->name) != 0)
             return false;
     return at == end;
 }
@@ -90,7 +82,7 @@ __attribute__((noinline)) static bool same_feeds(const hs_feed *feeds, const hs_
 {
     size_t n = 0;
     for (; feeds && feeds[n].name; n++)
-        if (n == request->n_feeds || !same_text(feeds[n].name, request->feed_names[n]))
+        if (n == request->n_feeds || strcmp(feeds[n].name, request->feed_names[n]) != 0)
             return false;
     return n == request->n_feeds;
 }
