@@ -5,7 +5,8 @@
  *   hooked_step_ns        the same step under a session with the five hooks idle
  *   hooked_minus_bare_ns  the difference, round by round
  *   allocations_per_step  through the env's allocator and through malloc, in steady state
- *   hooked_step_100_ns, hooked_step_100_idle_ns   a hundred hooks that each fetch one tensor, all due and none due
+ *   hooked_step_100_ns, hooked_step_100_fixed_ns, hooked_step_100_idle_ns   a hundred hooks that each fetch one tensor: all
+ *                         due, with before_run or with fixed fetches; and none due
  *   hooked_step_over_bare, own_step_default_over_bare   ratios to the bare loop, round by round: of the hooked step, and of
  *                         an empty step between hs_step_begin and hs_step_end, with three hooks and the hooks that a
  *                         training session adds by default
@@ -181,6 +182,7 @@ static void bench_own_loop(const char *directory)
 typedef struct {
     const char *names[2];
     hs_run_args args;
+    hs_hook_ops fixed;
     double seen;
 } fetcher;
 
@@ -201,7 +203,7 @@ static hs_code fetch_after(void *self, hs_run_context *run, const hs_run_values 
 static const hs_hook_ops fetch_ops =
     HS_INIT(hs_hook_ops, .name = "fetcher", .before_run = fetch_before, .after_run = fetch_after);
 
-static void bench_hundred(const char *name, hs_trigger when)
+static void bench_hundred(const char *name, bool fixed, hs_trigger when)
 {
     static fetcher fetchers[MANY];
     static char names[MANY][32];
@@ -214,7 +216,9 @@ static void bench_hundred(const char *name, hs_trigger when)
         hs_graph_value(graph, names[i], HS_DOUBLE, HS_SCALAR, &values[i]);
         fetchers[i].names[0] = names[i];
         fetchers[i].args = (hs_run_args)HS_INIT(hs_run_args, .names = fetchers[i].names);
-        hooks[i] = (hs_hook){.ops = &fetch_ops, .self = &fetchers[i], .when = when};
+        fetchers[i].fixed =
+            (hs_hook_ops)HS_INIT(hs_hook_ops, .name = "fetcher", .fetches = fetchers[i].names, .after_run = fetch_after);
+        hooks[i] = (hs_hook){.ops = fixed ? &fetchers[i].fixed : &fetch_ops, .self = &fetchers[i], .when = when};
     }
     hs_session *session = open_session(graph, hooks);
     double rounds[BENCH_ROUNDS];
@@ -407,8 +411,9 @@ int main(void)
         return 1;
     bench_five(directory);
     bench_own_loop(directory);
-    bench_hundred("hooked_step_100_ns", (hs_trigger){0});
-    bench_hundred("hooked_step_100_idle_ns", HS_EVERY_STEPS(INT64_MAX / 2));
+    bench_hundred("hooked_step_100_ns", false, (hs_trigger){0});
+    bench_hundred("hooked_step_100_fixed_ns", true, (hs_trigger){0});
+    bench_hundred("hooked_step_100_idle_ns", false, HS_EVERY_STEPS(INT64_MAX / 2));
     bench_full_stack(directory);
     for (int n = 1; n <= 1000; n *= 10)
         bench_hooks_of(n);
