@@ -15,8 +15,8 @@
  * of the program that returns a serialized Summary, add it with hs_graph_collect().
  *
  * A summary op runs only if it is fetched, after the ops defined before it. To show values of the same run, define it after
- * the ops that write its tensor, or name them as control inputs. If the tensor is a placeholder, runs that fetch summaries
- * must feed it.
+ * the ops that write its tensor, or name them as control inputs. If the tensor is a value of an earlier step
+ * (hs_raw_session_computed_at), its summary is empty. If it is a placeholder, runs that fetch summaries must feed it.
  *
  * All functions return a code, and the graph keeps its first error. If dtype or shape do not suit the kind, the op returns
  * HS_INVALID_ARGUMENT.

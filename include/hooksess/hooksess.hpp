@@ -579,6 +579,11 @@ class session
         const scope calling(calling_);
         return hs_step_begin(c_);
     }
+    /* In such a step: whether a hook reads the value. See hs_session_wants. */
+    bool wants(const char *value)
+    {
+        return hs_session_wants(c_, value);
+    }
     hs_code step_end()
     {
         const scope calling(calling_);

@@ -30,7 +30,7 @@ typedef struct hs_scalar {
     double value;     /* NaN if `known` is false */
     int64_t integer;  /* exact, if `dtype` is an integer type or HS_BOOL; HS_UINT64: the same bits */
     hs_dtype dtype;   /* of the tensor. For a metric HS_DOUBLE */
-    bool known;       /* false: a metric not set since the last row; a value that no step has computed */
+    bool known;       /* false: a metric not set since the last row; a value that this step has not computed */
     unsigned char reserved[3];
 } hs_scalar;
 

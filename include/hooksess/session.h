@@ -187,6 +187,22 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * HS_UNIMPLEMENTED: the graph has no global step (hs_graph_global_step), or the backend cannot advance it. */
 HS_API bool hs_step_begin(hs_session *session);
 HS_API hs_code hs_step_end(hs_session *session);
+/* Call it between hs_step_begin and hs_step_end: returns true if a hook that is due in this step reads a value of the graph
+ * (hs_graph_value), so that a loop whose loss is on a device copies it only then:
+ *
+ *     if (hs_session_wants(session, "loss"))
+ *         cudaMemcpy(&loss, device_loss, sizeof loss, cudaMemcpyDefault);
+ *
+ * A hook reads the value if its before_run or hs_hook_ops.fetches requests it, or an op that has it as an input or lists no
+ * inputs. The answer does not change in the step. Hooks on one rank only may want a value there alone: in a group, make no
+ * collective operation depend on the answer.
+ *
+ * If it returns false, you may leave the old value: hooks that rank, chart or log it in this step skip it, or log "not
+ * computed in this step" (hs_raw_session_computed_at). This concerns those that read it only after the run: hooks' lines at
+ * the end, and the metric of hs_checkpoint_saver.
+ *
+ * True, too, outside of such a step and for a name that is not a value, which is logged once. */
+HS_API bool hs_session_wants(hs_session *session, const char *tensor);
 /* The gate of a step in a group: call it in the step, before the first collective operation
  * (docs/guide/several-processes.md). It returns on all ranks when all have reached it, or have failed. Change saved state
  * only behind it. Without a group it returns HS_OK. In an op, call hs_op_pass_gate instead.

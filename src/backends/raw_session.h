@@ -86,7 +86,7 @@ struct hs_raw_session {
     int64_t branch_step;         /* later checkpoints are of an abandoned branch of the training; -1: none are known */
     bool branch_everywhere;      /* in each directory, after a restore from memory. Otherwise in that of restored_from */
     bool unsaved;                /* nothing was saved since the last restore */
-    /* Bits 1 << HS_RUN_TRAIN and 1 << HS_RUN_EVAL: such a run was made since then, so that values of the graph are its. */
+    /* Bits 1 << HS_RUN_TRAIN and 1 << HS_RUN_EVAL: such a run was made since then, and has computed values of the graph. */
     uint8_t values_computed;
 };
 
@@ -132,6 +132,8 @@ static inline void hs__raw_session_moved(hs_raw_session *raw)
 char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step);
 /* After it: this was the newest intact checkpoint. Later ones are damaged, and of no branch. */
 void hs__raw_session_restored_newest(hs_raw_session *raw);
+/* Records that the variables were set, by other means than a run: no step has computed the values of the graph. */
+void hs__raw_session_forget_values(hs_raw_session *raw);
 /* Records that the variables were initialized again. */
 void hs__raw_session_reinitialized(hs_raw_session *raw);
 /* Records that a save contains the restored state. */

@@ -64,7 +64,7 @@ typedef struct {
     int64_t pending_step;
     char *metric;
     bool metric_is_tensor;
-    bool metric_seen, metric_missed; /* a save found it on the session's board; a save did not */
+    bool metric_seen, metric_missed; /* a save found it; a save did not */
     bool unranked;                   /* the last save had no metric */
     hs_summary_writer *writer;
     const hs_env *session_env;
@@ -416,9 +416,10 @@ static hs_code fetch_metric(const checkpoint_saver *hook, hs_raw_session *sessio
 }
 
 /* Sets the metric of the save: from the session's board, if it was set at this step, or by fetching the tensor. */
-static hs_code read_metric(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_save_options *options,
+static hs_code read_metric(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_save_options *options,
                            hs_error *err)
 {
+    hs_raw_session *session = hs_run_context_session(run);
     bool fetches = false;
     if (hook->metric && (!hook->metric_is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL))) {
         int64_t of;
@@ -431,10 +432,13 @@ static hs_code read_metric(checkpoint_saver *hook, hs_raw_session *session, int6
                    "step %lld: saved without the metric '%s', which is not set at this step", (long long)step,
                    hook->metric);
     } else if (hook->metric) {
-        fetches = hs_raw_session_is_computed(session, hook->metric);
+        fetches = hs__is_computed(session, hook->metric, step);
+        hook->metric_seen |= fetches;
+        hook->metric_missed |= !fetches && hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
         if (!fetches)
-            hs_log(hook->session_env, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which no step has computed",
-                   (long long)step, hook->metric);
+            hs_log(hook->session_env, HS_LOG_DEBUG,
+                   "step %lld: saved without the metric '%s', which was not computed in this step", (long long)step,
+                   hook->metric);
     }
     options->has_metric |= hs_raw_session_agree(session, fetches);
     hook->unranked = !options->has_metric;
@@ -465,7 +469,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         return code;
     if (!hs_raw_session_agree(session, true)) /* the other ranks take part in each save (follow) */
         return hs_error_set(err, HS_CANCELLED, "not saved: another rank has failed");
-    if ((code = read_metric(hook, session, step, &options, err)) ||
+    if ((code = read_metric(hook, run, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
     hook->time.held_ns = hs_env_monotonic_ns(hook->session_env) - began_ns;
@@ -652,9 +656,10 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
     if (!code)
         code = rank_last_save(hook, hs_run_context_session(run), step, err);
     if (hook->metric && hook->metric_missed && !hook->metric_seen)
-        hs_log(hook->session_env, HS_LOG_WARNING,
-               "keep_best ignores the checkpoints of this session: metric '%s' is not a tensor and was never set",
-               hook->metric);
+        hs_log(hook->session_env, HS_LOG_WARNING, "keep_best ignores the checkpoints of this session: metric '%s' %s",
+               hook->metric,
+               hook->metric_is_tensor ? "was computed in none of the saved steps (hs_session_wants)"
+                                      : "is not a tensor and was never set");
     return code ? code : end_listeners(&hook->listeners, hs_run_context_session(run), step, err);
 }
 

@@ -191,7 +191,8 @@ static hs_code show(void *self, const hs_scalar_row *row, hs_error *err)
         hs__append(text, TEXT, " left");
     }
     for (const hs_scalar *scalar = row->scalars; scalar->name; scalar++)
-        hs__append(text, TEXT, ", %s = %.4g", scalar->name, scalar->value);
+        if (scalar->known)
+            hs__append(text, TEXT, ", %s = %.4g", scalar->name, scalar->value);
     show_line(&hook->line, text);
     return hook->line.dead ? HS_STOP : HS_OK;
 }

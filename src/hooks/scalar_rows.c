@@ -4,6 +4,7 @@
 #include "hooks/scalar_rows.h"
 
 #include "base/env.h"
+#include "session/services.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -111,7 +112,7 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
         if (code)
             return code;
         rows->scalars[i].step = rows->step;
-        if (!hs_raw_session_is_computed(rows->session, rows->tensors[i])) { /* in the last row, after a restore */
+        if (!hs__is_computed(rows->session, rows->tensors[i], rows->step)) {
             rows->scalars[i].known = false;
             rows->scalars[i].value = (double)NAN;
             continue;
@@ -185,19 +186,19 @@ hs_code hs__scalar_rows_before(void *self, hs_run_context *run, const hs_run_arg
     return tolerate(rows, code, err);
 }
 
-/* After a restore there may be no value that a step has computed. */
+/* Whether this step has computed a tensor of the row. */
 static bool has_values(const hs__scalar_rows *rows)
 {
     bool found = rows->n_metrics || !rows->n_tensors;
     for (size_t i = 0; !found && i < rows->n_tensors; i++)
-        found = hs_raw_session_is_computed(rows->session, rows->tensors[i]);
+        found = hs__is_computed(rows->session, rows->tensors[i], rows->step);
     return found;
 }
 
 hs_code hs__scalar_rows_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     hs__scalar_rows *rows = self;
-    if (!rows->is_open || rows->full || !has_values(rows))
+    if (!rows->is_open || rows->full)
         return HS_OK;
     const int64_t before = rows->step, now_ns = hs_run_context_now(run);
     if ((rows->step = hs_run_context_global_step(run, err)) < 0)
@@ -206,6 +207,8 @@ hs_code hs__scalar_rows_after(void *self, hs_run_context *run, const hs_run_valu
         rows->begin_step = rows->step;
         rows->begin_ns = now_ns;
     }
+    if (!has_values(rows))
+        return HS_OK;
     rows->has_row = true;
     return write_row(rows, values, now_ns, err);
 }

@@ -34,7 +34,7 @@ typedef struct hs__scalar_rows {
     bool has_begun;               /* the next four are valid */
     int64_t restore_generation;   /* hs_raw_session_restores at the last opening of the sink */
     int64_t begin_step, begin_ns; /* hs_scalar_row */
-    int64_t step;                 /* of the last row since then, or begin_step */
+    int64_t step;                 /* of the last run since then with a row or without values, or begin_step */
     bool has_row;                 /* there was a row since then */
     bool opened, is_open;         /* opened: at least once since begin */
     bool full;                    /* the sink accepts no more rows */

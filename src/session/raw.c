@@ -2,8 +2,6 @@
 /* The raw session as hooks see it: runs without hooks, requests, event writers. */
 #include "session/session.h"
 
-#include "backends/graph/graph.h"
-
 /* Functions that lower floors call (hs__raw_session_owner_ops). */
 
 static void on_saved(void *owner)
@@ -76,15 +74,6 @@ const char *hs_raw_session_summary_dir(const hs_raw_session *raw)
     if (!creation)
         return NULL;
     return creation->summary_dir ? creation->summary_dir : creation->checkpoint_dir;
-}
-
-bool hs_raw_session_is_computed(const hs_raw_session *raw, const char *tensor)
-{
-    if (!raw || !hs__graph_is_value(hs_graph_of(raw->backend), tensor))
-        return raw != NULL;
-    const hs_run_context *context = &hs__session_of(raw)->context;
-    bool evaluates = context->kind == HS_RUN_EVAL && !context->boundary; /* boundaries come after training runs */
-    return raw->values_computed & 1 << (evaluates ? HS_RUN_EVAL : HS_RUN_TRAIN);
 }
 
 void hs__raw_session_set_save_secs(hs_raw_session *raw, double secs)

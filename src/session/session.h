@@ -25,7 +25,7 @@
  *   hooked_run.c                      runs with hooks, steps that the caller computes
  *   schedule.c                        in which runs the hooks act
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
- *   run_context.c, raw.c, session.c   what hooks and the caller can ask and request; hook_list.c, outcome.c: without a session
+ *   run_context.c, raw.c, session.c, values.c   what hooks and the caller can ask and request; hook_list.c, outcome.c: without a session
  *   stop.c                            why a session stops; what happens where a stop takes effect
  *   agreement.c                       decisions of the ranks of a group; signature.c compares them at the opening,
  *                                     collective_ops.c in each run
@@ -263,9 +263,10 @@ struct hs_session {
     bool in_backend; /* the backend is running: no call is allowed */
     const hs__hook *callee; /* whose callback runs, if the callback gets the raw session. NULL: the program runs */
     hs__life life;
-    unsigned generation;  /* of the process that opened it */
-    bool in_call;         /* hooked_run.c: a call that calls callbacks */
-    bool makes_own_steps; /* hooked_run.c: hs_step_begin has returned true at least once */
+    unsigned generation;   /* of the process that opened it */
+    bool in_call;          /* hooked_run.c: a call that calls callbacks */
+    bool makes_own_steps;  /* hooked_run.c: hs_step_begin has returned true at least once */
+    bool reported_unknown; /* values.c: hs_session_wants has reported an unknown name */
 
     atomic_uint stops;         /* hs__stop bits; set and read by any thread and signal handler */
     atomic_uint save_requests; /* to save; from any thread or signal handler */

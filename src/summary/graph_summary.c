@@ -84,9 +84,11 @@ static void free_op(void *self)
 static hs_code run_summary(void *self, hs_op *op, hs_error *err)
 {
     summary_op *made = self;
+    const hs__graph_node *input = op->node->inputs[0].node;
+    const bool skips = input->kind == HS__VALUE && hs__graph_is_outdated(op, input);
     pthread_mutex_lock(&made->lock);
     hs_summary_clear(made->summary);
-    hs_code code = put_value(made, hs_op_input(op, 0), err);
+    hs_code code = skips ? HS_OK : put_value(made, hs_op_input(op, 0), err);
     hs_string summary = hs_summary_serialized(made->summary), *copy = NULL;
     if (!code && !(copy = hs_op_memory(op, 0, sizeof *copy + summary.bytes, err)))
         code = HS_RESOURCE_EXHAUSTED;

@@ -157,14 +157,16 @@ hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name)
     return at == HS__NONE ? NULL : graph->nodes[at];
 }
 
-bool hs__graph_is_value(const hs_graph *graph, const char *name)
+const hs__graph_node *hs__graph_value(const hs_graph *graph, const char *name)
 {
-    size_t length = graph && name ? hs__parse_output_name(name).op_length : 0;
-    for (size_t i = 0; graph && name && i < graph->n_nodes; i++)
-        if (graph->nodes[i]->kind == HS__VALUE && strlen(graph->nodes[i]->name) == length &&
-            memcmp(graph->nodes[i]->name, name, length) == 0)
-            return true;
-    return false;
+    if (!graph || !name)
+        return NULL;
+    const hs__output_name parsed = hs__parse_output_name(name);
+    for (size_t i = 0; parsed.output == 0 && i < graph->n_nodes; i++)
+        if (graph->nodes[i]->kind == HS__VALUE && strlen(graph->nodes[i]->name) == parsed.op_length &&
+            memcmp(graph->nodes[i]->name, name, parsed.op_length) == 0)
+            return graph->nodes[i];
+    return NULL;
 }
 
 void hs__graph_unresolve(hs_graph *graph)
@@ -410,6 +412,7 @@ static hs_code copy_lists(const hs_graph *graph, hs__graph_node *node, const hs_
     node->input_names = hs__names_copy(env, def->inputs);
     node->control_names = hs__names_copy(env, def->control_inputs);
     node->write_names = hs__names_copy(env, def->writes);
+    node->lists_inputs = def->inputs != NULL;
     node->lists_writes = def->writes != NULL;
     node->inputs = hs__alloc(env, node->n_inputs, sizeof *node->inputs);
     node->controls = hs__alloc(env, node->n_controls, sizeof(void *));

@@ -22,6 +22,7 @@
  *   init.c             ops that initialize variables or merge summaries; prepares a graph for a session
  *   graph_def.c        the graph as a GraphDef
  *   metadata.c         RunMetadata of a run
+ *   value_age.c        which fetches read a value, and which step has computed it
  *   session_memory.c   makes and frees sessions, and forks: handles for threads that fill queues
  *   graph_backend.c    opens, runs and closes sessions; the functions of the backend */
 
@@ -57,8 +58,8 @@ struct hs__graph_node {
     char *type; /* shown by graph viewers. NULL: none */
     hs_op_fn run;
     bool advances_step, collective;
-    uint8_t marks;     /* during hs__graph_collective_op */
-    bool lists_writes; /* hs_op_def.writes was not NULL */
+    uint8_t marks;                   /* during hs__graph_collective_op and hs__graph_reads */
+    bool lists_inputs, lists_writes; /* hs_op_def.inputs, hs_op_def.writes was not NULL */
     hs_output_def *outputs;
     size_t n_outputs;
     const char *const *input_names, *const *control_names, *const *write_names;
@@ -156,8 +157,8 @@ void hs__graph_release(hs_graph *graph);
 void hs__queue_def_free(hs__queue_def *def);
 /* Returns the node of this name, or NULL. */
 hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
-/* Returns true if the name, with or without ":0", is that of a value (hs_graph_value). False for NULL. */
-bool hs__graph_is_value(const hs_graph *graph, const char *name);
+/* Returns the value (hs_graph_value) of this name, with or without ":0". NULL: there is none, or an argument is NULL. */
+const hs__graph_node *hs__graph_value(const hs_graph *graph, const char *name);
 /* Returns an item of a collection, or NULL after the last. */
 const void *hs__graph_collected(const hs_graph *graph, const char *key, size_t index);
 /* Returns true if the graph has no session and no fork, so that slots may change. */
@@ -201,6 +202,12 @@ hs_code hs__graph_prepare(hs_graph *graph, hs_error *err);
 /* graph_def.c. Sets *out to the GraphDef, which is valid until a node is added. */
 hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err);
 
+/* A value that the program does not compute in its own step (hs_session_wants). */
+typedef struct {
+    int64_t step; /* the global step after that step; -1: none */
+    int64_t age;  /* the step that has computed the value; -1: unknown */
+} hs__declined;
+
 /* An open session, or a fork of one. Arrays are indexed by slot, unless stated. */
 typedef struct hs__graph_session {
     hs_graph *graph;
@@ -214,6 +221,10 @@ typedef struct hs__graph_session {
     uint64_t run;                /* number of this run */
     int64_t step;                /* global step before the run. Without one: 0, in a fork -1 */
     int64_t advanced;            /* executed ops that advance the global step */
+    int64_t step_after;          /* the global step after the run, if only such ops change it */
+    int64_t *executed_at;        /* by rank: the global step after the last run of the op; -1: none */
+    hs__declined *declined;      /* values */
+    bool made_own_step;          /* values are those of an own step. Like the two before, since the last restore */
     const hs_tensor *step_at;    /* the global step. NULL: not initialized at the last call of find_step */
     bool tracks_step;            /* hs__graph_advance_step was called: the program must not change the step */
     uint64_t expected_step;      /* with tracks_step: value of the step, unless the program changed it */
@@ -245,6 +256,24 @@ void hs__graph_fail_queues(hs__graph_session *session, const hs_backend_call *ca
 
 /* metadata.c. Sets call->metadata to the run's RunMetadata. */
 hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs_error *err);
+
+/* value_age.c */
+/* Returns true if a run of the fetches may read the value: if it fetches the value, or executes an op that has it as an
+ * input, or an op that lists no inputs. */
+bool hs__graph_reads(hs_graph *graph, const hs__graph_node *value, const hs_node *fetches, size_t n);
+/* Records that the own step whose end makes the global step `step` computes the value, or does not: then the value keeps
+ * `age`. */
+void hs__graph_accept(void *session, const hs__graph_node *value, int64_t step);
+void hs__graph_decline(void *session, const hs__graph_node *value, int64_t step, int64_t age);
+/* Returns the step that has computed a value. -1: unknown.
+ *
+ * own_steps  the program computes the steps, not ops
+ * computes   a run since the last restore has computed the values that no op lists */
+int64_t hs__graph_computed_at(void *session, const hs__graph_node *value, bool own_steps, bool computes);
+/* For an op during a run: returns true if the value is of an earlier step, and no op of this run writes it. */
+bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value);
+/* Forgets which steps have computed the values: the session was opened or restored. */
+void hs__graph_forget_ages(void *session);
 
 /* session_memory.c */
 /* Makes a session, or a fork if `parent` is not NULL. */

@@ -113,6 +113,7 @@ static hs_code mark_needed(hs__graph_session *session, const hs_backend_call *ca
             code = need_value(session, node, (size_t)output, NULL, &depth, err);
         while (!code && depth) {
             hs__graph_node *op = session->stack[--depth];
+            session->step_after += op->advances_step;
             for (size_t k = 0; !code && k < op->n_inputs; k++)
                 code = need_value(session, op->inputs[k].node, op->inputs[k].output, op, &depth, err);
             for (size_t k = 0; k < op->n_controls; k++)
@@ -251,9 +252,11 @@ static inline hs_code call_function(hs__graph_session *session, const hs__graph_
 static inline hs_code execute(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     hs_code code = op->run ? call_function(session, op, err) : HS_OK;
-    if (!code)
-        session->advanced += op->advances_step;
-    return code;
+    if (code)
+        return code;
+    session->advanced += op->advances_step;
+    session->executed_at[op->rank] = session->step_after;
+    return HS_OK;
 }
 
 /* Executes an op of a run that has options. limit: deadline in nanoseconds; 0: none. */
@@ -342,6 +345,14 @@ static hs_code collect_values(hs__graph_session *session, hs_backend_call *call,
     return HS_OK;
 }
 
+/* The run has changed the global step otherwise than by ops with advances_step, or has failed before one of them. */
+HS__COLD static void correct_ages(hs__graph_session *session, int64_t step)
+{
+    for (size_t rank = 0; rank < session->graph->n_ops; rank++)
+        if (session->needed[rank / 64] >> rank % 64 & 1 && session->executed_at[rank] == session->step_after)
+            session->executed_at[rank] = step;
+}
+
 /* Executes the needed ops and collects the fetches. */
 static hs_code run_needed(hs__graph_session *session, hs_backend_call *call, hs_error *err)
 {
@@ -349,6 +360,8 @@ static hs_code run_needed(hs__graph_session *session, hs_backend_call *call, hs_
     /* Advance the step also if a later op failed, as the training was done. Fetched views of the step see the new value. */
     int64_t *step = step_of(session);
     hs_code late = advance(session, step, session->advanced, code ? NULL : err);
+    if (step && *step != session->step_after)
+        correct_ages(session, *step);
     if (session->tracks_step) /* ops of the run may have changed it */
         session->expected_step += (uint64_t)*step - (uint64_t)session->step;
     if (code || (code = late) || (code = collect_values(session, call, err)))
@@ -371,7 +384,7 @@ static hs_code graph_session_run(void *self, hs_backend_call *call, hs_error *er
     else
         memset(session->needed, 0, words * sizeof *session->needed);
     const int64_t *step = step_of(session);
-    session->step = step ? *step : session->is_fork ? -1 : 0;
+    session->step = session->step_after = step ? *step : session->is_fork ? -1 : 0;
     session->call = call;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < call->n_feeds; i++)
@@ -487,6 +500,7 @@ static hs_code graph_advance_step(void *self, int64_t by, hs_error *err)
                             "the program changed the global step from %lld to %lld; only hs_step_end advances it",
                             (long long)session->expected_step, (long long)*step);
     session->tracks_step = step != NULL;
+    session->made_own_step |= by > 0;
     if (!step)
         return advance(session, NULL, by, err);
     hs_code code = advance(session, step, by, err);

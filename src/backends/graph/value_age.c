@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values (hs_graph_value) are memory that only some steps may compute. The ages of values that ops list in `writes` are
+ * those of the ops. The others are computed by each run or own step, except own steps that the program has declined them
+ * in. */
+#include "backends/graph/graph.h"
+
+static size_t bytes_of(const hs__graph_node *node)
+{
+    return (size_t)hs_shape_elements(&node->shape) * hs_dtype_size(node->dtype);
+}
+
+/* Returns true if a node has the value's memory. */
+static bool is_memory_of(const hs_graph *graph, const hs__graph_node *node, const hs__graph_node *value)
+{
+    if (node == value)
+        return true;
+    if (!graph->shares_memory || node->kind == HS__OP || node->kind == HS__PLACEHOLDER || !node->data || !value->data)
+        return false;
+    const uintptr_t a = (uintptr_t)node->data, b = (uintptr_t)value->data;
+    return a < b + bytes_of(value) && b < a + bytes_of(node);
+}
+
+bool hs__graph_reads(hs_graph *graph, const hs__graph_node *value, const hs_node *fetches, size_t n)
+{
+    for (size_t rank = 0; rank < graph->n_ops; rank++)
+        graph->order[rank]->marks = 0;
+    for (size_t i = 0; i < n; i++) {
+        hs__graph_node *node = fetches[i].op;
+        node->marks = 1;
+        if (is_memory_of(graph, node, value))
+            return true;
+    }
+    for (size_t rank = graph->n_ops; rank-- > 0;) { /* an op's dependencies have lower ranks */
+        const hs__graph_node *op = graph->order[rank];
+        if (!op->marks)
+            continue;
+        if (op->run && !op->lists_inputs && !op->builtin && !op->is_summary)
+            return true;
+        for (size_t i = 0; i < op->n_inputs; i++) {
+            op->inputs[i].node->marks = 1;
+            if (is_memory_of(graph, op->inputs[i].node, value))
+                return true;
+        }
+        for (size_t i = 0; i < op->n_controls; i++)
+            op->controls[i]->marks = 1;
+    }
+    return false;
+}
+
+/* Own steps. */
+
+void hs__graph_accept(void *self, const hs__graph_node *value, int64_t step)
+{
+    hs__declined *declined = &((hs__graph_session *)self)->declined[value->slot];
+    if (declined->step == step) /* in an earlier attempt at this step */
+        declined->step = -1;
+}
+
+void hs__graph_decline(void *self, const hs__graph_node *value, int64_t step, int64_t age)
+{
+    hs__declined *declined = &((hs__graph_session *)self)->declined[value->slot];
+    if (declined->step != step)
+        *declined = (hs__declined){step, age};
+}
+
+/* Ages. */
+
+static bool lists_value(const hs_graph *graph, const hs__graph_node *op, const hs__graph_node *value)
+{
+    for (size_t i = 0; i < op->n_writes; i++)
+        if (is_memory_of(graph, op->writes[i], value))
+            return true;
+    return false;
+}
+
+static bool may_write_all(const hs__graph_node *op)
+{
+    return op->run && !op->lists_writes && !op->builtin;
+}
+
+static int64_t step_now(const hs__graph_session *session)
+{
+    const hs__graph_node *node = session->graph->global_step;
+    return node && session->initialized[node->slot] ? *(const int64_t *)session->tensors[node->slot].data : 0;
+}
+
+int64_t hs__graph_computed_at(void *self, const hs__graph_node *value, bool own_steps, bool computes)
+{
+    const hs__graph_session *session = self;
+    const hs_graph *graph = session->graph;
+    const hs__declined *declined = &session->declined[value->slot];
+    const int64_t step = step_now(session);
+    int64_t age = -1;
+    bool is_listed = false;
+    for (size_t rank = 0; !own_steps && rank < graph->n_ops; rank++) {
+        const hs__graph_node *op = graph->order[rank];
+        const bool lists = lists_value(graph, op, value);
+        is_listed |= lists;
+        if ((lists || (computes && may_write_all(op))) && session->executed_at[rank] > age)
+            age = session->executed_at[rank];
+    }
+    if (is_listed)
+        return age;
+    if (!computes)
+        return -1;
+    return own_steps && declined->step == step ? declined->age : step;
+}
+
+bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value)
+{
+    const hs__graph_session *session = op->session;
+    const hs_graph *graph = session->graph;
+    bool is_listed = false;
+    if (session->is_fork)
+        return false;
+    for (size_t rank = 0; rank < graph->n_ops; rank++) {
+        const hs__graph_node *writer = graph->order[rank];
+        const bool lists = lists_value(graph, writer, value);
+        const bool runs = session->needed[rank / 64] >> rank % 64 & 1 || session->executed_at[rank] == session->step;
+        if (runs && (lists || (!session->tracks_step && may_write_all(writer))))
+            return false;
+        is_listed |= lists;
+    }
+    if (session->tracks_step)
+        return !session->made_own_step || session->declined[value->slot].step == session->step;
+    return is_listed;
+}
+
+void hs__graph_forget_ages(void *self)
+{
+    hs__graph_session *session = self;
+    for (size_t rank = 0; rank < session->graph->n_ops; rank++)
+        session->executed_at[rank] = -1;
+    for (size_t slot = 0; slot < session->graph->n_slots; slot++)
+        session->declined[slot].step = -1;
+    session->made_own_step = false;
+}
