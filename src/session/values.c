@@ -56,9 +56,7 @@ bool hs_session_wants(hs_session *session, const char *tensor)
         return true;
     const hs_backend_call *call = &session->plans[0].call;
     const bool wants = hs__graph_reads(graph, value, call->fetches, call->n_fetches);
-    if (wants)
-        hs__graph_accept(raw->handle, value, step + 1);
-    else
+    if (!wants)
         hs__graph_decline(raw->handle, value, step + 1, age_of(raw, value));
     return wants;
 }

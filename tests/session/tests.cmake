@@ -36,3 +36,4 @@ foreach(module IN ITEMS own_step own_step_hooks own_step_misuse own_step_recover
   hooksess_test(session ${module} session/probe.c session/own.c)
 endforeach()
 hooksess_move_clock(session own_step_hooks)
+hooksess_test(session wants session/probe.c session/own.c summary/events.c)

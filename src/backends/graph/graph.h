@@ -261,9 +261,7 @@ hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs
 /* Returns true if a run of the fetches may read the value: if it fetches the value, or executes an op that has it as an
  * input, or an op that lists no inputs. */
 bool hs__graph_reads(hs_graph *graph, const hs__graph_node *value, const hs_node *fetches, size_t n);
-/* Records that the own step whose end makes the global step `step` computes the value, or does not: then the value keeps
- * `age`. */
-void hs__graph_accept(void *session, const hs__graph_node *value, int64_t step);
+/* Records that the own step whose end makes the global step `step` does not compute the value, which keeps `age`. */
 void hs__graph_decline(void *session, const hs__graph_node *value, int64_t step, int64_t age);
 /* Returns the step that has computed a value. -1: unknown.
  *

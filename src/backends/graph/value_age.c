@@ -47,23 +47,14 @@ bool hs__graph_reads(hs_graph *graph, const hs__graph_node *value, const hs_node
     return false;
 }
 
-/* Own steps. */
-
-void hs__graph_accept(void *self, const hs__graph_node *value, int64_t step)
-{
-    hs__declined *declined = &((hs__graph_session *)self)->declined[value->slot];
-    if (declined->step == step) /* in an earlier attempt at this step */
-        declined->step = -1;
-}
+/* Ages. */
 
 void hs__graph_decline(void *self, const hs__graph_node *value, int64_t step, int64_t age)
 {
     hs__declined *declined = &((hs__graph_session *)self)->declined[value->slot];
-    if (declined->step != step)
+    if (declined->step != step) /* otherwise the program asks again */
         *declined = (hs__declined){step, age};
 }
-
-/* Ages. */
 
 static bool lists_value(const hs_graph *graph, const hs__graph_node *op, const hs__graph_node *value)
 {
@@ -116,13 +107,13 @@ bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value)
     for (size_t rank = 0; rank < graph->n_ops; rank++) {
         const hs__graph_node *writer = graph->order[rank];
         const bool lists = lists_value(graph, writer, value);
-        const bool runs = session->needed[rank / 64] >> rank % 64 & 1 || session->executed_at[rank] == session->step;
+        const bool runs = session->needed[rank / 64] >> rank % 64 & 1 || session->executed_at[rank] == session->step_after;
         if (runs && (lists || (!session->tracks_step && may_write_all(writer))))
             return false;
         is_listed |= lists;
     }
     if (session->tracks_step)
-        return !session->made_own_step || session->declined[value->slot].step == session->step;
+        return !session->made_own_step || session->declined[value->slot].step == session->step_after;
     return is_listed;
 }
 
