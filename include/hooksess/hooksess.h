@@ -41,6 +41,7 @@
  * A loop whose steps the program computes without ops
  *   hs_step_begin               begins a step; false: the loop must end                           session.h
  *   hs_step_end                 ends it: advances the global step, calls the hooks                session.h
+ *   hs_session_wants            true if a hook reads a value in this step                         session.h
  *
  * The outcome
  *   hs_outcome                  how the session ended: reason, step, error                        outcome.h

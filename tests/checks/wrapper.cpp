@@ -332,6 +332,26 @@ hs_hook squares_of(double &last, int &calls)
 #endif
 }
 
+void a_step_wants_what_its_hooks_read(const std::string &directory)
+{
+    model m;
+    double last = 0;
+    int calls = 0, copies = 0;
+    hs::graph g;
+    describe(g, m);
+    const hs_hook hooks[] = {stop_at(5), squares_of(last, calls), {}};
+    const std::string place = directory + "/wants";
+    const hs_training_options options = options_for(place, hooks);
+    hs::session s = hs::training_session(g, &options);
+    while (s.step_begin()) {
+        if (s.wants("loss"))
+            m.loss = static_cast<float>(++copies);
+        s.step_end();
+    }
+    CHECK(s.close().exit_code() == 0);
+    CHECK(calls == 2 && copies == 2 && last == 2);
+}
+
 void a_lambda_acts_every_n_steps(const std::string &directory)
 {
     const std::string place = directory + "/every";
@@ -580,6 +600,7 @@ int main(int argc, char **argv)
     an_exception_in_the_loop_saves_nothing(argv[1]);
     a_worker_that_throws_does_not_harm_the_session(argv[1]);
     hooks_are_lambdas(argv[1]);
+    a_step_wants_what_its_hooks_read(argv[1]);
     a_lambda_acts_every_n_steps(argv[1]);
     the_listed_steps_of_a_lambda_are_copied(argv[1]);
     a_hook_that_throws_fails(argv[1]);

@@ -78,8 +78,9 @@ typedef struct hs_checkpoint_saver_options {
     hs_scaffold *scaffold;              /* borrowed; invalid with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
     /* Metric for hs_saver_options.keep_best: a metric of the session (hs_raw_session_set_metric) or a tensor. A
-     * checkpoint without a value of its step (hs_raw_session_is_computed) is not among the best. An extra run fetches a
-     * tensor at each save, in a group on all ranks. List evaluating hooks in front of this one. NULL: none */
+     * checkpoint without a value of its step (hs_raw_session_computed_at) is not among the best: hs_session_wants does not
+     * count this hook. An extra run fetches a tensor at each save, in a group on all ranks. List evaluating hooks in front
+     * of this one. NULL: none */
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */

@@ -12,14 +12,15 @@
  *
  * It counts its own runs, not the global step, and logs the first one: with 100, runs 1, 101, 201. With HS_EVERY_STEPS(100)
  * steps: runs 100, 200, or with `first` 1, 101. Only these runs fetch the tensors. A line has at most 16 elements of a
- * tensor; of strings and complex numbers the type and shape.
+ * tensor; of strings and complex numbers the type and shape. Of a value of an earlier step (hs_raw_session_computed_at), it
+ * has "not computed in this step".
  *
  * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
 /* Writes the whole log line to `text`, without a newline: at most `bytes` with the final zero. `values` has the order of
- * the tensors. */
+ * the tensors. Not called if a tensor is a value that was not computed in this step. */
 typedef void (*hs_logging_format_fn)(void *user, const hs_run_values *values, char *text, size_t bytes);
 
 typedef struct hs_logging_tensor_options {

@@ -161,8 +161,11 @@ const hs__graph_node *hs__graph_value(const hs_graph *graph, const char *name)
 {
     if (!graph || !name)
         return NULL;
+    const hs__graph_node *found = hs__graph_node_of(graph, name);
+    if (found)
+        return found->kind == HS__VALUE ? found : NULL;
     const hs__output_name parsed = hs__parse_output_name(name);
-    for (size_t i = 0; parsed.output == 0 && i < graph->n_nodes; i++)
+    for (size_t i = 0; parsed.has_output && parsed.output == 0 && i < graph->n_nodes; i++)
         if (graph->nodes[i]->kind == HS__VALUE && strlen(graph->nodes[i]->name) == parsed.op_length &&
             memcmp(graph->nodes[i]->name, name, parsed.op_length) == 0)
             return graph->nodes[i];

@@ -22,14 +22,19 @@ static bool is_memory_of(const hs_graph *graph, const hs__graph_node *node, cons
 
 bool hs__graph_reads(hs_graph *graph, const hs__graph_node *value, const hs_node *fetches, size_t n)
 {
-    for (size_t rank = 0; rank < graph->n_ops; rank++)
-        graph->order[rank]->marks = 0;
+    bool executes = false;
     for (size_t i = 0; i < n; i++) {
-        hs__graph_node *node = fetches[i].op;
-        node->marks = 1;
+        const hs__graph_node *node = fetches[i].op;
+        executes |= node->kind == HS__OP;
         if (is_memory_of(graph, node, value))
             return true;
     }
+    if (!executes)
+        return false;
+    for (size_t rank = 0; rank < graph->n_ops; rank++)
+        graph->order[rank]->marks = 0;
+    for (size_t i = 0; i < n; i++)
+        ((hs__graph_node *)fetches[i].op)->marks = 1;
     for (size_t rank = graph->n_ops; rank-- > 0;) { /* an op's dependencies have lower ranks */
         const hs__graph_node *op = graph->order[rank];
         if (!op->marks)
