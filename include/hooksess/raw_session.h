@@ -53,16 +53,17 @@ HS_API hs_code hs_raw_session_save_refusal(const hs_raw_session *session, hs_err
 /* Sets *value and *step to the latest value of a metric (hs_raw_session_set_metric) and its step. Either may be NULL.
  * Returns false if the metric was not set since the last restore. */
 HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
-/* Returns the age of a tensor: the global step after the run that computed it. A hook uses it only if this is the current
- * step. Without a global step, known ages are 0. -1: unknown; also for a NULL session.
+/* Returns the age of a tensor: the global step after the run that has computed it. If this is less than the current step, a
+ * hook does not use the tensor (docs/guide/values.md). Without a global step, known ages are 0. -1: unknown, or the session
+ * is NULL.
  *
- *   tensor                         age
- *   a value (hs_graph_value)       unknown after the opening, a recovery, a restore and a rollback. Then:
- *   ... in a loop of own steps     the last step, unless hs_session_wants returned false for it in that step
- *   ... that ops list in `writes`  the last run of one of them, or of an op without `writes`
- *   ... others                     the last training run; in an evaluation, the last run of it
- *   any other tensor               the current step, as fetching it computes it */
-HS_API int64_t hs_raw_session_computed_at(const hs_raw_session *session, const char *tensor);
+ *   tensor                        its age is the step of
+ *   a value in own steps          the last step, unless hs_session_wants returned false for it there
+ *   a value that ops write        the last run of an op that lists it in `writes`, or of an op without `writes`
+ *   another value                 the last training run; in an evaluation, of its last run
+ *   a value after a restore       unknown, until one of these. Also after the opening, a recovery and a rollback
+ *   any other tensor              the current run, as fetching it computes it */
+HS_API int64_t hs_raw_session_computed_at(hs_raw_session *session, const char *tensor);
 /* Failures of a hook, or under another name (hs_raw_session_report_failure), after which training continued. */
 typedef struct hs_hook_failure {
     const char *hook;              /* its name. Valid until the next failure */

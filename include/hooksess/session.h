@@ -191,14 +191,14 @@ HS_API hs_code hs_step_end(hs_session *session);
  * (hs_graph_value), so that a loop whose loss is on a device copies it only then:
  *
  *     if (hs_session_wants(session, "loss"))
- *         cudaMemcpy(&loss, device_loss, sizeof loss, cudaMemcpyDefault);
+ *         copy_loss_to_host(&model);
  *
  * A hook reads the value if its before_run or hs_hook_ops.fetches requests it, or an op that has it as an input or lists no
  * inputs. The answer does not change in the step. Hooks on one rank only may want a value there alone: in a group, make no
  * collective operation depend on the answer.
  *
- * If it returns false, you may leave the old value: hooks that rank, chart or log it in this step skip it, or log "not
- * computed in this step" (hs_raw_session_computed_at). This concerns those that read it only after the run: hooks' lines at
+ * If it returns false, you may leave the old value, which keeps its age (hs_raw_session_computed_at). Hooks do not use a
+ * value of an earlier step, or log "not computed in this step" (docs/guide/values.md). This concerns log lines and rows at
  * the end, and the metric of hs_checkpoint_saver.
  *
  * True, too, outside of such a step and for a name that is not a value, which is logged once. */

@@ -3,7 +3,6 @@
  * restores and saves. */
 #include "backends/raw_session.h"
 
-#include "backends/graph/graph.h"
 #include "base/error.h"
 
 #include <stdatomic.h>
@@ -250,17 +249,10 @@ hs_code hs_raw_session_save_refusal(const hs_raw_session *raw, hs_error *out)
 
 /* Restores. */
 
-void hs__raw_session_forget_values(hs_raw_session *raw)
-{
-    raw->values_computed = 0;
-    if (raw->handle && hs_graph_of(raw->backend))
-        hs__graph_forget_ages(raw->handle);
-}
-
 static void begin_restored(hs_raw_session *raw)
 {
     raw->restores++;
-    hs__raw_session_forget_values(raw);
+    raw->owner_ops->forget_values(raw->owner);
     hs_error_clear(&raw->saves_refused); /* the refused values are gone */
 }
 
@@ -296,7 +288,7 @@ void hs__raw_session_saved(hs_raw_session *raw)
 void hs__raw_session_reinitialized(hs_raw_session *raw)
 {
     raw->restores++;
-    hs__raw_session_forget_values(raw);
+    raw->owner_ops->forget_values(raw->owner);
 }
 
 void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step)

@@ -58,6 +58,7 @@ typedef struct hs__stored_states {
 typedef struct hs__raw_session_owner_ops {
     void (*saved)(void *owner);               /* a checkpoint is complete */
     bool (*stops_unsaved)(const void *owner); /* a second signal: nothing more may be saved */
+    void (*forget_values)(void *owner);       /* a restore: no step of this state has computed the values of the graph */
 } hs__raw_session_owner_ops;
 
 struct hs_raw_session {
@@ -132,8 +133,6 @@ static inline void hs__raw_session_moved(hs_raw_session *raw)
 char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step);
 /* After it: this was the newest intact checkpoint. Later ones are damaged, and of no branch. */
 void hs__raw_session_restored_newest(hs_raw_session *raw);
-/* Records that the variables were set, by other means than a run: no step has computed the values of the graph. */
-void hs__raw_session_forget_values(hs_raw_session *raw);
 /* Records that the variables were initialized again. */
 void hs__raw_session_reinitialized(hs_raw_session *raw);
 /* Records that a save contains the restored state. */

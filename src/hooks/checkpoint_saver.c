@@ -432,7 +432,7 @@ static hs_code read_metric(checkpoint_saver *hook, hs_run_context *run, int64_t 
                    "step %lld: saved without the metric '%s', which is not set at this step", (long long)step,
                    hook->metric);
     } else if (hook->metric) {
-        fetches = hs__is_computed(session, hook->metric, step);
+        fetches = hs_raw_session_computed_at(session, hook->metric) >= step;
         hook->metric_seen |= fetches;
         hook->metric_missed |= !fetches && hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
         if (!fetches)

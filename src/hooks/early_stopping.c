@@ -7,7 +7,6 @@
 
 #include "hooks/make.h"
 #include "hooks/ranks.h"
-#include "session/services.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -167,7 +166,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     }
     if ((step = hs_run_context_global_step(run, err)) < 0)
         return err->code;
-    const bool is_computed = hs__is_computed(hs_run_context_session(run), hook->tensor, step);
+    const bool is_computed = hs_raw_session_computed_at(hs_run_context_session(run), hook->tensor) >= step;
     if (hs_raw_session_group(hs_run_context_session(run))) {
         hook->value = hs_run_values_number(values, 0);
         hook->value_step = step;

@@ -67,17 +67,23 @@ static void append_value(char line[LINE], const hs_tensor *value, const hs_env *
     hs_host_copy_free(&copy);
 }
 
-static bool all_are_computed(const logging_tensor *hook, const hs_raw_session *session, int64_t step)
+/* step -1: the graph has no global step. */
+static bool is_computed(const logging_tensor *hook, hs_raw_session *session, size_t tensor, int64_t step)
+{
+    return hs_raw_session_computed_at(session, hook->tensors[tensor]) >= (step < 0 ? 0 : step);
+}
+
+static bool all_are_computed(const logging_tensor *hook, hs_raw_session *session, int64_t step)
 {
     bool all = true;
     for (size_t i = 0; hook->tensors[i]; i++)
-        all &= hs__is_computed(session, hook->tensors[i], step);
+        all &= is_computed(hook, session, i, step);
     return all;
 }
 
 /* step     -1: the graph has no global step
  * elapsed  seconds since the last line. NULL in the first line */
-static void log_values(const logging_tensor *hook, const hs_raw_session *session, const hs_run_values *values, int64_t step,
+static void log_values(const logging_tensor *hook, hs_raw_session *session, const hs_run_values *values, int64_t step,
                        const double *elapsed)
 {
     char line[LINE] = "", secs[HS__NUMBER_TEXT];
@@ -96,7 +102,7 @@ static void log_values(const logging_tensor *hook, const hs_raw_session *session
         hs__append(line, sizeof line, ": ");
     for (size_t i = 0; hook->labels[i]; i++) {
         hs__append(line, sizeof line, "%s%s = ", i ? ", " : "", hook->labels[i]);
-        if (!hs__is_computed(session, hook->tensors[i], step))
+        if (!is_computed(hook, session, i, step))
             hs__append(line, sizeof line, "not computed in this step");
         else
             append_value(line, hs_run_values_tensor(values, i), hook->session_env);

@@ -4,7 +4,6 @@
 #include "hooks/scalar_rows.h"
 
 #include "base/env.h"
-#include "session/services.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -112,7 +111,7 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
         if (code)
             return code;
         rows->scalars[i].step = rows->step;
-        if (!hs__is_computed(rows->session, rows->tensors[i], rows->step)) {
+        if (hs_raw_session_computed_at(rows->session, rows->tensors[i]) < rows->step) {
             rows->scalars[i].known = false;
             rows->scalars[i].value = (double)NAN;
             continue;
@@ -191,7 +190,7 @@ static bool has_values(const hs__scalar_rows *rows)
 {
     bool found = rows->n_metrics || !rows->n_tensors;
     for (size_t i = 0; !found && i < rows->n_tensors; i++)
-        found = hs__is_computed(rows->session, rows->tensors[i], rows->step);
+        found = hs_raw_session_computed_at(rows->session, rows->tensors[i]) >= rows->step;
     return found;
 }
 

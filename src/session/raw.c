@@ -16,7 +16,8 @@ static bool stops_unsaved(const void *owner)
     return hs__stops(session) & HS__STOP_UNSAVED;
 }
 
-const hs__raw_session_owner_ops hs__session_owner_ops = {.saved = on_saved, .stops_unsaved = stops_unsaved};
+const hs__raw_session_owner_ops hs__session_owner_ops = {
+    .saved = on_saved, .stops_unsaved = stops_unsaved, .forget_values = hs__session_forget_values};
 
 /* Runs without hooks. */
 

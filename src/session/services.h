@@ -19,8 +19,6 @@ void hs__run_context_acted(hs_run_context *run, bool restarts);
 /* For the hook that is being called: whether its interval has begun, by an act, or without `first` at the session's begin.
  * Else this is its first act. */
 bool hs__raw_session_interval_has_begun(const hs_raw_session *session);
-/* Returns whether the value of a tensor is of this step (-1: of any), as that of a tensor that is not a value always is. */
-bool hs__is_computed(const hs_raw_session *session, const char *tensor, int64_t step);
 /* The session logs a warning if a training run does not advance the global step, once until it advances. */
 void hs__raw_session_warn_of_stalls(hs_raw_session *session);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */

@@ -681,6 +681,9 @@ static inline void hs__restart_agreements(struct hs_session *session)
     session->agreement.boundary_requested = false;
 }
 
+/* values.c. The session was opened or restored: no step has computed the values of the graph. */
+void hs__session_forget_values(void *session);
+
 /* signature.c. Compares the hooks, the saved variables and the options of all ranks. */
 hs_code hs__compare_ranks(struct hs_session *session, hs_error *err);
 

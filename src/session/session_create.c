@@ -271,7 +271,7 @@ hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
     if (in_group)
         code = hs__agree_on_part(session, 0, code, err);
     if (!code && !(code = restore_or_initialize(session, recovering, err))) {
-        hs__raw_session_forget_values(&session->raw); /* ops that initialize may have written some */
+        hs__session_forget_values(session); /* ops that initialize may have written some */
         if (!(code = start_queues(session, err)))
             code = call_after_create(session, err);
     }

@@ -14,22 +14,26 @@ static int64_t age_of(const hs_raw_session *raw, const hs__graph_node *value)
     return hs__graph_computed_at(raw->handle, value, session->makes_own_steps && !evaluates, computes);
 }
 
-bool hs__is_computed(const hs_raw_session *raw, const char *tensor, int64_t step)
+int64_t hs_raw_session_computed_at(hs_raw_session *raw, const char *tensor)
 {
-    const hs__graph_node *value = hs__graph_value(hs_graph_of(raw->backend), tensor);
-    const int64_t age = value ? age_of(raw, value) : step;
-    return !value || (age >= 0 && (step < 0 || age == step));
-}
-
-int64_t hs_raw_session_computed_at(const hs_raw_session *raw, const char *tensor)
-{
-    int64_t step;
     if (!raw || !raw->handle)
         return -1;
     const hs__graph_node *value = hs__graph_value(hs_graph_of(raw->backend), tensor);
+    hs_run_context *context = &hs__session_of(raw)->context;
     if (value)
         return age_of(raw, value);
-    return hs__raw_session_read_step(raw, &step, NULL) ? 0 : step;
+    /* the context has read it already: reading it may be a run */
+    const int64_t step =
+        context->session ? hs_run_context_global_step(context, NULL) : hs_raw_session_global_step(raw, NULL);
+    return step < 0 ? 0 : step;
+}
+
+void hs__session_forget_values(void *owner)
+{
+    hs_raw_session *raw = &((struct hs_session *)owner)->raw;
+    raw->values_computed = 0;
+    if (hs_graph_of(raw->backend))
+        hs__graph_forget_ages(raw->handle);
 }
 
 HS__COLD static bool report_unknown(hs_session *session, const char *tensor)

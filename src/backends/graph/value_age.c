@@ -96,7 +96,7 @@ int64_t hs__graph_computed_at(void *self, const hs__graph_node *value, bool own_
             age = session->executed_at[rank];
     }
     if (is_listed)
-        return age;
+        return age > step ? -1 : age; /* otherwise the step was set back */
     if (!computes)
         return -1;
     return own_steps && declined->step == step ? declined->age : step;
