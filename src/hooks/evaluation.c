@@ -113,13 +113,29 @@ static void log_metrics(const pass *p)
            hs__secs_text(secs, (double)(hs_env_monotonic_ns(hook->session_env) - p->begin_ns) / 1e9));
 }
 
+/* True if a metric is a value of an earlier step, and no op of the evaluation computes it. Collective: that of rank 0. */
+static bool is_outdated(const pass *p)
+{
+    const evaluation *hook = p->hook;
+    const char *found = NULL;
+    if (hook->eval_op || hook->reset_ops)
+        return false;
+    for (size_t i = 0; !hs__session_rank(p->session) && hook->metrics[i]; i++)
+        if (hs_raw_session_computed_at(p->session, hook->metrics[i]) < p->step)
+            found = hook->metrics[i];
+    if (found)
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s: '%s' was not computed in this step", (long long)p->step,
+               hook->name, found);
+    return hs_raw_session_agree(p->session, found != NULL);
+}
+
 /* Resets the metrics, runs the batches, and publishes the metrics of rank 0. */
 static hs_code run_all(pass *p, hs_error *err)
 {
     const evaluation *hook = p->hook;
     const hs_run_values *values;
     hs_code code = HS_OK;
-    if (is_abandoned(p))
+    if (is_abandoned(p) || is_outdated(p))
         return HS_OK;
     if (hook->reset_ops)
         code = run_part(p, HS_RUN_ARGS(.names = hook->reset_ops), NULL, "the run of reset_ops", err);

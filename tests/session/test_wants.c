@@ -323,6 +323,40 @@ static void hooks_skip_a_value_of_an_earlier_step(void **state)
     hs_saver_free(saver);
 }
 
+static hs_code five(void *self, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    *(double *)self = 5;
+    return HS_OK;
+}
+
+/* An evaluation that reads a value which the loop did not copy, and one whose op computes its value. */
+static void an_evaluation_reports_no_value_of_an_earlier_step(void **state)
+{
+    own *o = *state;
+    double score = 0;
+    hs_graph_value(o->graph, "score", HS_DOUBLE, HS_SCALAR, &score);
+    hs_graph_op(o->graph, .name = "evaluate", .run = five, .user = &score, .writes = HS_NAMES("score"));
+    const hs_hook hooks[] = {HS_HOOK(.ops = &fetching, .when = HS_EVERY_STEPS(2)),
+                             hs_evaluation(.metrics = HS_NAMES("loss"), .every_n_steps = 1),
+                             hs_evaluation(.name = "scored", .metrics = HS_NAMES("score"), .eval_op = "evaluate",
+                                           .n_batches = 1, .at_end = true),
+                             hs_logging_tensor(.tensors = HS_NAMES("score"), .at_end = true)};
+    own_open(o, NULL, hooks, 4);
+    assert_string_equal(steps_that_want(o, 2), " 2");
+    assert_true(hs_step_begin(o->session));
+    assert_false(hs_session_wants(o->session, "score"));
+    assert_false(hs_session_wants(o->session, "loss"));
+    hs_step_end(o->session);
+    own_close(o);
+    assert_contains(o->t.log, "WARNING: step 1: eval: 'loss' was not computed in this step");
+    assert_contains(o->t.log, "INFO: step 2: eval: loss = 2");
+    assert_contains(o->t.log, "WARNING: step 3: eval: 'loss' was not computed in this step");
+    assert_lacks(o->t.log, "step 3: eval: loss");
+    assert_contains(o->t.log, "INFO: step 3: scored: score = 5");
+    assert_contains(o->t.log, "INFO: step 3: score = 5");
+}
+
 static void a_saver_whose_steps_never_compute_the_metric_says_so(void **state)
 {
     own *o = *state;
@@ -600,6 +634,7 @@ int main(void)
         own_test(an_age_is_unknown_after_opening_restore_and_rollback),
         own_test(an_age_is_unknown_after_a_recovery),
         own_test(hooks_skip_a_value_of_an_earlier_step),
+        own_test(an_evaluation_reports_no_value_of_an_earlier_step),
         own_test(a_saver_whose_steps_never_compute_the_metric_says_so),
         own_test(progress_shows_no_value_of_an_earlier_step),
         own_test(a_run_computes_the_values_that_its_ops_list),

@@ -31,7 +31,8 @@ typedef hs_code (*hs_evaluate_fn)(void *user, hs_raw_session *session, int64_t s
 typedef struct hs_evaluation_options {
     size_t size;
     const char *name; /* NAME, unique among several evaluations. NULL: "eval" */
-    /* Tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate */
+    /* Tensors or values of one number, fetched in one run after the last batch. Set either metrics or evaluate. Without
+     * eval_op and reset_ops: nothing is reported if one is a value of an earlier step (hs_raw_session_computed_at) */
     const char *const *metrics;
     const char *const *reset_ops; /* ops that run before the first batch, to clear the metrics. NULL: none */
     /* Op that evaluates one batch. NULL: none. Not a collective op, unless all ranks have the same number of batches */

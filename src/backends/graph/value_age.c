@@ -80,26 +80,34 @@ static int64_t step_now(const hs__graph_session *session)
     return node && session->initialized[node->slot] ? *(const int64_t *)session->tensors[node->slot].data : 0;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 int64_t hs__graph_computed_at(void *self, const hs__graph_node *value, bool own_steps, bool computes)
 {
     const hs__graph_session *session = self;
     const hs_graph *graph = session->graph;
     const hs__declined *declined = &session->declined[value->slot];
     const int64_t step = step_now(session);
-    int64_t age = -1;
+    int64_t by_listing = -1, by_any = -1; /* ops */
     bool is_listed = false;
-    for (size_t rank = 0; !own_steps && rank < graph->n_ops; rank++) {
+    for (size_t rank = 0; rank < graph->n_ops; rank++) {
         const hs__graph_node *op = graph->order[rank];
-        const bool lists = lists_value(graph, op, value);
-        is_listed |= lists;
-        if ((lists || (computes && may_write_all(op))) && session->executed_at[rank] > age)
-            age = session->executed_at[rank];
+        const int64_t at = session->executed_at[rank] > step ? -1 : session->executed_at[rank]; /* -1: was set back */
+        if (lists_value(graph, op, value)) {
+            is_listed = true;
+            by_listing = larger(by_listing, at);
+        } else if (may_write_all(op)) {
+            by_any = larger(by_any, at);
+        }
     }
-    if (is_listed)
-        return age > step ? -1 : age; /* otherwise the step was set back */
     if (!computes)
-        return -1;
-    return own_steps && declined->step == step ? declined->age : step;
+        return by_listing;
+    if (own_steps)
+        return larger(by_listing, declined->step == step ? declined->age : step);
+    return is_listed ? larger(by_listing, by_any) : step;
 }
 
 bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value)
