@@ -465,6 +465,23 @@ static void a_run_computes_the_values_that_its_ops_list(void **state)
     assert_string_equal(ages(o), " 4 5 5 4");
 }
 
+static hs_code evaluate_once(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    (void)user, (void)scaffold;
+    return hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES("evaluate")), NULL, err);
+}
+
+static void a_run_that_initializes_computes_no_value(void **state)
+{
+    own *o = *state;
+    pair p = {0};
+    add_ops(o, &p);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = evaluate_once, .env = &o->t.env), &o->err);
+    own_open(o, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true), NULL, 0);
+    assert_true(p.error == 1);
+    assert_string_equal(ages(o), " -1 -1 -1 -1");
+}
+
 static void a_run_that_fails_before_it_advances_computes_no_later_step(void **state)
 {
     own *o = *state;
@@ -506,7 +523,7 @@ static void rows_and_summaries_lack_the_values_of_other_steps(void **state)
                                              .tensors = HS_NAMES("d", "g", "rate"), .every_n_steps = 1),
                              hs_summary_saver(.summary_ops = HS_NAMES("summary/d", "summary/g"),
                                               .summary_dir = o->directory, .every_n_steps = 1),
-                             hs_early_stopping(.tensor = "g", .patience = 2, .larger_is_better = true)};
+                             hs_early_stopping(.tensor = "g", .patience = 1, .larger_is_better = true)};
     own_open(o, NULL, hooks, 3);
     for (int i = 0; i < 3; i++) {
         run(o, "train_d");
@@ -638,6 +655,7 @@ int main(void)
         own_test(a_saver_whose_steps_never_compute_the_metric_says_so),
         own_test(progress_shows_no_value_of_an_earlier_step),
         own_test(a_run_computes_the_values_that_its_ops_list),
+        own_test(a_run_that_initializes_computes_no_value),
         own_test(a_run_that_fails_before_it_advances_computes_no_later_step),
         own_test(an_op_that_changes_the_step_itself_computes_values_of_the_new_step),
         own_test(rows_and_summaries_lack_the_values_of_other_steps),
