@@ -190,6 +190,23 @@ static void summaries_have_the_loss_of_their_step(void **state)
     assert_lacks(events_text(o->directory), "@5"); /* the hook's last act, which no step could know */
 }
 
+static void summaries_lack_a_loss_of_another_state(void **state)
+{
+    own *o = *state;
+    hs_state_copy *copy = NULL;
+    hs_graph_summary(o->graph, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss");
+    own_open_hook(o, hs_summary_saver(.summary_ops = HS_NAMES("summary/loss"), .summary_dir = o->directory,
+                                      .when = HS_TRIGGER(.at_steps = HS_STEPS(2), .last = true)));
+    compute_always(o);
+    assert_ok(hs_raw_session_copy_state(hs_session_raw(o->session), &copy, &o->err), &o->err);
+    compute_always(o);
+    assert_ok(hs_raw_session_restore_copy(hs_session_raw(o->session), copy, &o->err), &o->err);
+    hs_state_copy_free(copy);
+    own_close(o);
+    assert_contains(events_text(o->directory), "loss=2@2");
+    assert_lacks(events_text(o->directory), "loss=2@1");
+}
+
 /* Answers that do not depend on hooks. */
 
 static void the_answer_is_true_outside_of_an_own_step(void **state)
@@ -645,6 +662,7 @@ int main(void)
         own_test(only_requests_up_to_before_run_count),
         own_test(a_step_wants_what_the_fetched_ops_read),
         own_test(summaries_have_the_loss_of_their_step),
+        own_test(summaries_lack_a_loss_of_another_state),
         own_test(the_answer_is_true_outside_of_an_own_step),
         own_test(a_name_that_is_not_a_value_is_wanted_and_logged_once),
         own_test(a_declined_value_keeps_its_age),
