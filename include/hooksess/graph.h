@@ -119,8 +119,8 @@ HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dty
     hs_graph_add_variable(                                                                                                 \
         (graph), HS_VARIABLE_DEF(.name = (name_), .dtype = (dtype_), .shape = (shape_), HS_DATA_AT(pointer), __VA_ARGS__))
 
-/* Adds a value: host memory that ops or steps write and hooks read. It is not saved. `data` is as in hs_graph_variable. For
- * device memory use a variable with HS_VARIABLE_LOCAL. */
+/* Adds a value: host memory that ops or steps write and hooks read (docs/guide/values.md). It is not saved. `data` is as in
+ * hs_graph_variable. For device memory use a variable with HS_VARIABLE_LOCAL. */
 HS_API hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 #define hs_graph_value(graph, name, dtype, shape, ...)                                                                     \
     hs_graph_value((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))

@@ -59,8 +59,8 @@ HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *nam
  *
  *   tensor                        its age is the step of
  *   a value in own steps          the last step, unless hs_session_wants returned false for it there
- *   a value that ops write        the last run of an op that lists it in `writes`; without own steps, also of one that
- *                                 lists nothing
+ *   a value that ops write        the last run of an op that lists it in `writes`; without own steps, also of an op
+ *                                 without `writes`
  *   another value                 the last training run; in an evaluation, of its last run
  *   a value after a restore       unknown, until one of these. Also after the opening, a recovery and a rollback
  *   any other tensor              the current run, as fetching it computes it */

@@ -14,7 +14,7 @@ static void note(char *to, size_t bytes, int64_t number)
     snprintf(to + used, bytes - used, " %lld", (long long)number);
 }
 
-/* Makes `n` steps, and returns those that wanted the loss. */
+/* Makes `n` steps. Returns the steps in which the loss was wanted. */
 static const char *steps_that_want(own *o, int n)
 {
     static char steps[512];
@@ -87,7 +87,7 @@ static void a_step_wants_nothing_without_hooks_and_everything_with_a_hook_of_eac
     assert_string_equal(steps_that_want(o, 3), " 1 2 3");
 }
 
-/* A hook that decides in before_run, and one that reads the value itself after the run. */
+/* One hook decides in before_run. The other one fetches the value after the run. */
 
 static const hs_run_args nested =
     HS_INIT(hs_run_args, .fetches = HS_DICT({"a", HS_LEAF("weight")}, {"b", HS_LIST(HS_LEAF("loss:0"))}));

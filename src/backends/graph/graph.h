@@ -157,7 +157,7 @@ void hs__graph_release(hs_graph *graph);
 void hs__queue_def_free(hs__queue_def *def);
 /* Returns the node of this name, or NULL. */
 hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
-/* Returns the value (hs_graph_value) of this name, with or without ":0". NULL: there is none, or an argument is NULL. */
+/* Returns the value (hs_graph_value) of this name, with or without ":0". NULL: no value has it, or an argument is NULL. */
 const hs__graph_node *hs__graph_value(const hs_graph *graph, const char *name);
 /* Returns an item of a collection, or NULL after the last. */
 const void *hs__graph_collected(const hs_graph *graph, const char *key, size_t index);
@@ -212,22 +212,21 @@ typedef struct {
 typedef struct hs__graph_session {
     hs_graph *graph;
     hs_tensor *tensors;
-    void **owned;                /* memory that the session allocated, or NULL */
-    bool *initialized;           /* false: a variable without a value */
-    const hs_tensor **fed;       /* values that are fed */
-    uint64_t *fed_in;            /* number of the run in which they are */
-    uint64_t *needed;            /* bits by rank: ops that this run executes */
-    hs__graph_node **stack;      /* needed ops whose inputs are not visited yet */
-    uint64_t run;                /* number of this run */
-    int64_t step;                /* global step before the run. Without one: 0, in a fork -1 */
-    int64_t advanced;            /* executed ops that advance the global step */
-    int64_t step_after;          /* the global step after the run, if only such ops change it */
-    int64_t *executed_at;        /* by rank: the global step after the last run of the op; -1: none */
-    hs__declined *declined;      /* values */
-    bool made_own_step;          /* values are those of an own step. Like the two before, since the last restore */
-    const hs_tensor *step_at;    /* the global step. NULL: not initialized at the last call of find_step */
-    bool tracks_step;            /* hs__graph_advance_step was called: the program must not change the step */
-    uint64_t expected_step;      /* with tracks_step: value of the step, unless the program changed it */
+    void **owned;             /* memory that the session allocated, or NULL */
+    bool *initialized;        /* false: a variable without a value */
+    const hs_tensor **fed;    /* values that are fed */
+    uint64_t *fed_in;         /* number of the run in which they are */
+    uint64_t *needed;         /* bits by rank: ops that this run executes */
+    hs__graph_node **stack;   /* needed ops whose inputs are not visited yet */
+    uint64_t run;             /* number of this run */
+    int64_t step;             /* global step before the run. Without one: 0, in a fork -1 */
+    int64_t advanced;         /* executed ops that advance the global step */
+    int64_t step_after;       /* the global step after the run, if only such ops change it */
+    int64_t *executed_at;     /* by rank: the global step after the last run of the op; -1: none since the last restore */
+    const hs_tensor *step_at; /* the global step. NULL: not initialized at the last call of find_step */
+    bool tracks_step;         /* hs__graph_advance_step was called: the program must not change the step */
+    bool made_own_step;       /* it has advanced the step since the last restore, so that values are of an own step */
+    uint64_t expected_step;   /* with tracks_step: value of the step, unless the program changed it */
     const hs_backend_call *call; /* during a run */
     bool check_inputs;           /* a needed variable was not initialized when the run began */
     bool is_fork;                /* a handle of a thread that fills a queue: cannot access variables */
@@ -236,6 +235,7 @@ typedef struct hs__graph_session {
     hs__buffer metadata;
     struct hs__queue **queues; /* by queue; shared with forks */
     struct hs__element **held; /* by queue: the element that was dequeued last, or NULL */
+    hs__declined *declined;    /* values, since the last restore */
 } hs__graph_session;
 
 /* Returns the value of a slot in this run. */
