@@ -531,6 +531,29 @@ static void an_op_that_changes_the_step_itself_computes_values_of_the_new_step(v
     hs_graph_free(graph);
 }
 
+static hs_code update_after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)values;
+    return hs_raw_session_run(hs_run_context_session(run), HS_RUN_ARGS(.names = HS_NAMES("train_g")), NULL, err);
+}
+
+/* As hs_finite_guard with update_op. */
+static void a_run_whose_hook_advances_the_step_computes_values_of_the_new_step(void **state)
+{
+    static const hs_hook_ops update = HS_INIT(hs_hook_ops, .name = "update", .after_run = update_after_run);
+    own *o = *state;
+    pair p = {0};
+    add_ops(o, &p);
+    hs_graph_op(o->graph, .name = "forward", .run = add_one, .user = &p.d, .writes = HS_NAMES("d"));
+    own_open_hook(o, HS_HOOK(.ops = &update));
+    run(o, "evaluate");
+    assert_string_equal(ages(o), " -1 1 1 1");
+    run(o, "forward");
+    assert_string_equal(ages(o), " 2 2 2 1");
+    run(o, "forward");
+    assert_string_equal(ages(o), " 3 3 3 1");
+}
+
 static void rows_and_summaries_lack_the_values_of_other_steps(void **state)
 {
     own *o = *state;
@@ -676,6 +699,7 @@ int main(void)
         own_test(a_run_that_initializes_computes_no_value),
         own_test(a_run_that_fails_before_it_advances_computes_no_later_step),
         own_test(an_op_that_changes_the_step_itself_computes_values_of_the_new_step),
+        own_test(a_run_whose_hook_advances_the_step_computes_values_of_the_new_step),
         own_test(rows_and_summaries_lack_the_values_of_other_steps),
         cmocka_unit_test(all_ranks_want_what_the_hooks_of_all_ranks_read),
         cmocka_unit_test(all_ranks_forget_the_ages_in_a_recovery),

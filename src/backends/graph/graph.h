@@ -202,6 +202,12 @@ hs_code hs__graph_prepare(hs_graph *graph, hs_error *err);
 /* graph_def.c. Sets *out to the GraphDef, which is valid until a node is added. */
 hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err);
 
+/* The last run that has executed an op. */
+typedef struct {
+    uint64_t run; /* its number */
+    int64_t step; /* the global step after it, and after the update of its hooks; -1: none since the last restore */
+} hs__executed;
+
 /* A value that the program does not compute in its own step (hs_session_wants). */
 typedef struct {
     int64_t step; /* the global step after that step; -1: none */
@@ -212,21 +218,22 @@ typedef struct {
 typedef struct hs__graph_session {
     hs_graph *graph;
     hs_tensor *tensors;
-    void **owned;             /* memory that the session allocated, or NULL */
-    bool *initialized;        /* false: a variable without a value */
-    const hs_tensor **fed;    /* values that are fed */
-    uint64_t *fed_in;         /* number of the run in which they are */
-    uint64_t *needed;         /* bits by rank: ops that this run executes */
-    hs__graph_node **stack;   /* needed ops whose inputs are not visited yet */
-    uint64_t run;             /* number of this run */
-    int64_t step;             /* global step before the run. Without one: 0, in a fork -1 */
-    int64_t advanced;         /* executed ops that advance the global step */
-    int64_t step_after;       /* the global step after the run, if only such ops change it */
-    int64_t *executed_at;     /* by rank: the global step after the last run of the op; -1: none since the last restore */
-    const hs_tensor *step_at; /* the global step. NULL: not initialized at the last call of find_step */
-    bool tracks_step;         /* hs__graph_advance_step was called: the program must not change the step */
-    bool made_own_step;       /* it has advanced the step since the last restore, so that values are of an own step */
-    uint64_t expected_step;   /* with tracks_step: value of the step, unless the program changed it */
+    void **owned;                /* memory that the session allocated, or NULL */
+    bool *initialized;           /* false: a variable without a value */
+    const hs_tensor **fed;       /* values that are fed */
+    uint64_t *fed_in;            /* number of the run in which they are */
+    uint64_t *needed;            /* bits by rank: ops that this run executes */
+    hs__graph_node **stack;      /* needed ops whose inputs are not visited yet */
+    uint64_t run;                /* number of this run */
+    uint64_t main_run;           /* the last one at level 0: later ones are of its hooks */
+    int64_t step;                /* global step before the run. Without one: 0, in a fork -1 */
+    int64_t advanced;            /* executed ops that advance the global step */
+    int64_t step_after;          /* the global step after the run, if only such ops change it */
+    hs__executed *executed;      /* by rank */
+    const hs_tensor *step_at;    /* the global step. NULL: not initialized at the last call of find_step */
+    bool tracks_step;            /* hs__graph_advance_step was called: the program must not change the step */
+    bool made_own_step;          /* it has advanced the step since the last restore, so that values are of an own step */
+    uint64_t expected_step;      /* with tracks_step: value of the step, unless the program changed it */
     const hs_backend_call *call; /* during a run */
     bool check_inputs;           /* a needed variable was not initialized when the run began */
     bool is_fork;                /* a handle of a thread that fills a queue: cannot access variables */

@@ -255,7 +255,7 @@ static inline hs_code execute(hs__graph_session *session, const hs__graph_node *
     if (code)
         return code;
     session->advanced += op->advances_step;
-    session->executed_at[op->rank] = session->step_after;
+    session->executed[op->rank] = (hs__executed){session->run, session->step_after};
     return HS_OK;
 }
 
@@ -345,12 +345,12 @@ static hs_code collect_values(hs__graph_session *session, hs_backend_call *call,
     return HS_OK;
 }
 
-/* The run has changed the global step otherwise than by ops with advances_step, or has failed before one of them. */
+/* The step has become another than step_after, or a hook's run has advanced it: it is the step of the whole run. */
 HS__COLD static void correct_ages(hs__graph_session *session, int64_t step)
 {
     for (size_t rank = 0; rank < session->graph->n_ops; rank++)
-        if (session->needed[rank / 64] >> rank % 64 & 1 && session->executed_at[rank] == session->step_after)
-            session->executed_at[rank] = step;
+        if (session->executed[rank].step >= 0 && session->executed[rank].run >= session->main_run)
+            session->executed[rank].step = step;
 }
 
 /* Executes the needed ops and collects the fetches. */
@@ -360,7 +360,7 @@ static hs_code run_needed(hs__graph_session *session, hs_backend_call *call, hs_
     /* Advance the step also if a later op failed, as the training was done. Fetched views of the step see the new value. */
     int64_t *step = step_of(session);
     hs_code late = advance(session, step, session->advanced, code ? NULL : err);
-    if (step && *step != session->step_after)
+    if (step && (*step != session->step_after || (call->level && *step != session->step)))
         correct_ages(session, *step);
     if (session->tracks_step) /* ops of the run may have changed it */
         session->expected_step += (uint64_t)*step - (uint64_t)session->step;
@@ -376,6 +376,7 @@ static hs_code graph_session_run(void *self, hs_backend_call *call, hs_error *er
 {
     hs__graph_session *session = self;
     session->run++;
+    session->main_run = call->level ? session->main_run : session->run;
     session->advanced = 0;
     session->check_inputs = false;
     size_t words = (session->graph->n_ops + 63) / 64;

@@ -103,9 +103,9 @@ void hs__graph_session_free(hs__graph_session *session)
     close_queues(session);
     for (size_t i = 0; session->owned && i < session->graph->n_slots; i++)
         hs__free(env, session->owned[i]);
-    void *const blocks[] = {session->tensors,     session->owned,   session->initialized, (void *)session->fed,
-                            session->fed_in,      session->needed,  session->stack,       session->trace,
-                            session->executed_at, session->declined};
+    void *const blocks[] = {session->tensors,  session->owned,   session->initialized, (void *)session->fed,
+                            session->fed_in,   session->needed,  session->stack,       session->trace,
+                            session->executed, session->declined};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hs__free(env, blocks[i]);
     hs__buffer_free(&session->metadata);
@@ -126,10 +126,10 @@ static hs_code allocate(hs__graph_session *session, hs_error *err)
     session->needed = hs__alloc(env, (graph->n_ops + 63) / 64, sizeof *session->needed);
     session->stack = hs__alloc(env, graph->n_ops, sizeof *session->stack);
     session->trace = hs__alloc(env, 2 * graph->n_ops, sizeof *session->trace);
-    session->executed_at = hs__alloc(env, graph->n_ops, sizeof *session->executed_at);
+    session->executed = hs__alloc(env, graph->n_ops, sizeof *session->executed);
     session->declined = hs__alloc(env, n, sizeof *session->declined);
     if (!session->tensors || !session->owned || !session->initialized || !session->fed || !session->fed_in ||
-        !session->needed || !session->stack || !session->trace || !session->executed_at || !session->declined)
+        !session->needed || !session->stack || !session->trace || !session->executed || !session->declined)
         return hs__no_memory(err, n * sizeof *session->tensors, "a session of the graph");
     hs__graph_forget_ages(session);
     return HS_OK;

@@ -95,7 +95,7 @@ int64_t hs__graph_computed_at(void *self, const hs__graph_node *value, bool own_
     bool is_listed = false;
     for (size_t rank = 0; rank < graph->n_ops; rank++) {
         const hs__graph_node *op = graph->order[rank];
-        const int64_t at = session->executed_at[rank] > step ? -1 : session->executed_at[rank]; /* -1: was set back */
+        const int64_t at = session->executed[rank].step > step ? -1 : session->executed[rank].step; /* -1: was set back */
         if (lists_value(graph, op, value)) {
             is_listed = true;
             by_listing = larger(by_listing, at);
@@ -120,7 +120,8 @@ bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value)
     for (size_t rank = 0; rank < graph->n_ops; rank++) {
         const hs__graph_node *writer = graph->order[rank];
         const bool lists = lists_value(graph, writer, value);
-        const bool runs = session->needed[rank / 64] >> rank % 64 & 1 || session->executed_at[rank] == session->step_after;
+        const bool runs =
+            session->needed[rank / 64] >> rank % 64 & 1 || session->executed[rank].step == session->step_after;
         if (runs && (lists || (!session->tracks_step && may_write_all(writer))))
             return false;
         is_listed |= lists;
@@ -134,7 +135,7 @@ void hs__graph_forget_ages(void *self)
 {
     hs__graph_session *session = self;
     for (size_t rank = 0; rank < session->graph->n_ops; rank++)
-        session->executed_at[rank] = -1;
+        session->executed[rank].step = -1;
     for (size_t slot = 0; slot < session->graph->n_slots; slot++)
         session->declined[slot].step = -1;
     session->made_own_step = false;
