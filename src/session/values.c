@@ -5,20 +5,32 @@
 #include "backends/graph/graph.h"
 #include "base/cold.h"
 
+/* NULL: the backend is not the embedded graph. */
+static hs__graph_session *graph_session_of(const hs_raw_session *raw)
+{
+    return hs__graph_session_of(raw->backend, raw->handle);
+}
+
+static const hs__graph_node *value_of(const hs_raw_session *raw, const char *tensor)
+{
+    const hs__graph_session *session = graph_session_of(raw);
+    return session ? hs__graph_value(session->graph, tensor) : NULL;
+}
+
 static int64_t age_of(const hs_raw_session *raw, const hs__graph_node *value)
 {
     const struct hs_session *session = hs__session_of(raw);
     const hs_run_context *context = &session->context;
     const bool evaluates = context->kind == HS_RUN_EVAL && !context->boundary; /* boundaries come after training runs */
     const bool computes = raw->values_computed & 1 << (evaluates ? HS_RUN_EVAL : HS_RUN_TRAIN);
-    return hs__graph_computed_at(raw->handle, value, session->makes_own_steps && !evaluates, computes);
+    return hs__graph_computed_at(graph_session_of(raw), value, session->makes_own_steps && !evaluates, computes);
 }
 
 int64_t hs_raw_session_computed_at(hs_raw_session *raw, const char *tensor)
 {
     if (!raw || !raw->handle)
         return -1;
-    const hs__graph_node *value = hs__graph_value(hs_graph_of(raw->backend), tensor);
+    const hs__graph_node *value = value_of(raw, tensor);
     hs_run_context *context = &hs__session_of(raw)->context;
     if (value)
         return age_of(raw, value);
@@ -32,8 +44,8 @@ void hs__session_forget_values(void *owner)
 {
     hs_raw_session *raw = &((struct hs_session *)owner)->raw;
     raw->values_computed = 0;
-    if (hs_graph_of(raw->backend))
-        hs__graph_forget_ages(raw->handle);
+    if (graph_session_of(raw))
+        hs__graph_forget_ages(graph_session_of(raw));
 }
 
 HS__COLD static bool report_unknown(hs_session *session, const char *tensor)
@@ -51,16 +63,15 @@ bool hs_session_wants(hs_session *session, const char *tensor)
     if (!session || hs__is_inherited(session->generation) || session->life != HS__IN_OWN_STEP)
         return true;
     const hs_raw_session *raw = &session->raw;
-    hs_graph *graph = hs_graph_of(raw->backend);
-    const hs__graph_node *value = hs__graph_value(graph, tensor);
+    const hs__graph_node *value = value_of(raw, tensor);
     int64_t step;
     if (!value)
         return report_unknown(session, tensor);
     if (hs__raw_session_read_step(raw, &step, NULL))
         return true;
     const hs_backend_call *call = &session->plans[0].call;
-    const bool wants = hs__graph_reads(graph, value, call->fetches, call->n_fetches);
+    const bool wants = hs__graph_reads(graph_session_of(raw)->graph, value, call->fetches, call->n_fetches);
     if (!wants)
-        hs__graph_decline(raw->handle, value, step + 1, age_of(raw, value));
+        hs__graph_decline(graph_session_of(raw), value, step + 1, age_of(raw, value));
     return wants;
 }

@@ -264,21 +264,24 @@ void hs__graph_fail_queues(hs__graph_session *session, const hs_backend_call *ca
 /* metadata.c. Sets call->metadata to the run's RunMetadata. */
 hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs_error *err);
 
+/* graph_backend.c: the open session of a raw session. NULL: it is not open, or of another backend. */
+hs__graph_session *hs__graph_session_of(hs_backend backend, void *session);
+
 /* value_age.c */
 /* Returns true if a run of the fetches may read the value: if it fetches the value, or executes an op that has it as an
  * input, or an op that lists no inputs. */
 bool hs__graph_reads(hs_graph *graph, const hs__graph_node *value, const hs_node *fetches, size_t n);
 /* Records that the own step whose end makes the global step `step` does not compute the value, which keeps `age`. */
-void hs__graph_decline(void *session, const hs__graph_node *value, int64_t step, int64_t age);
+void hs__graph_decline(hs__graph_session *session, const hs__graph_node *value, int64_t step, int64_t age);
 /* Returns the step that has computed a value. -1: unknown.
  *
  * own_steps  the program computes the steps, not ops
  * computes   a run since the last restore has computed the values that no op lists */
-int64_t hs__graph_computed_at(void *session, const hs__graph_node *value, bool own_steps, bool computes);
+int64_t hs__graph_computed_at(hs__graph_session *session, const hs__graph_node *value, bool own_steps, bool computes);
 /* For an op during a run: returns true if the value is of an earlier step, and no op of this run writes it. */
 bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value);
 /* Forgets which steps have computed the values: the session was opened or restored. */
-void hs__graph_forget_ages(void *session);
+void hs__graph_forget_ages(hs__graph_session *session);
 
 /* session_memory.c */
 /* Makes a session, or a fork if `parent` is not NULL. */

@@ -696,3 +696,8 @@ hs_graph *hs_graph_of(hs_backend backend)
 {
     return backend.ops == &graph_backend_ops ? backend.self : NULL;
 }
+
+hs__graph_session *hs__graph_session_of(hs_backend backend, void *session)
+{
+    return backend.ops == &graph_backend_ops ? session : NULL;
+}

@@ -54,9 +54,9 @@ bool hs__graph_reads(hs_graph *graph, const hs__graph_node *value, const hs_node
 
 /* Ages. */
 
-void hs__graph_decline(void *self, const hs__graph_node *value, int64_t step, int64_t age)
+void hs__graph_decline(hs__graph_session *session, const hs__graph_node *value, int64_t step, int64_t age)
 {
-    hs__declined *declined = &((hs__graph_session *)self)->declined[value->slot];
+    hs__declined *declined = &session->declined[value->slot];
     if (declined->step != step) /* otherwise the program asks again */
         *declined = (hs__declined){step, age};
 }
@@ -85,9 +85,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-int64_t hs__graph_computed_at(void *self, const hs__graph_node *value, bool own_steps, bool computes)
+int64_t hs__graph_computed_at(hs__graph_session *session, const hs__graph_node *value, bool own_steps, bool computes)
 {
-    const hs__graph_session *session = self;
     const hs_graph *graph = session->graph;
     const hs__declined *declined = &session->declined[value->slot];
     const int64_t step = step_now(session);
@@ -131,9 +130,8 @@ bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value)
     return is_listed;
 }
 
-void hs__graph_forget_ages(void *self)
+void hs__graph_forget_ages(hs__graph_session *session)
 {
-    hs__graph_session *session = self;
     for (size_t rank = 0; rank < session->graph->n_ops; rank++)
         session->executed[rank].step = -1;
     for (size_t slot = 0; slot < session->graph->n_slots; slot++)
