@@ -4,8 +4,10 @@
 
 #include <hooksess/status.h>
 
+#include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The C locale for texts: files, log lines and messages have a decimal point and English words, whatever locale the program
  * sets. Inside the library, snprintf is for texts without a number of floating point. */
@@ -33,6 +35,9 @@ static inline void hs__c_locale_end(hs__c_locale locale)
 static inline int hs__vsnprintf(char *to, size_t bytes, const char *format, va_list arguments) HS_PRINTF(3, 0);
 static inline int hs__vsnprintf(char *to, size_t bytes, const char *format, va_list arguments)
 {
+    const char *point = nl_langinfo(RADIXCHAR);
+    if (strcmp(point, ".") == 0) /* a log line has several numbers, and to set the locale takes as long as one */
+        return vsnprintf(to, bytes, format, arguments);
     hs__c_locale locale = hs__c_locale_begin();
     int length = vsnprintf(to, bytes, format, arguments);
     hs__c_locale_end(locale);

@@ -269,6 +269,7 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
     }
     if (s->restarts)
         s->seen_step = s->step;
+    const bool was_stale = s->is_stale;
     s->is_stale = s->restarts = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook_schedule *h = &s->hooks[i];
@@ -280,7 +281,8 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
     }
     s->seen_before = hs__schedule_seen(session);
     list_due(session);
-    find_next(session);
+    if (was_stale || !s->is_acting) /* otherwise the next run decides again */
+        find_next(session);
     return HS_OK;
 }
 

@@ -4,6 +4,7 @@
  *   bare_loop_ns          a step function and five vtables' before and after calls
  *   hooked_step_ns        the same step under a session with the five hooks idle
  *   hooked_minus_bare_ns  the difference, round by round
+ *   acting_step_ns        the same, with logging_tensor and summary_saver acting in each step as nan_tensor does
  *   allocations_per_step  through the env's allocator and through malloc, in steady state
  *   hooked_step_100_ns, hooked_step_100_fixed_ns, hooked_step_100_idle_ns   a hundred hooks that each fetch one tensor: all
  *                         due, with before_run or with fixed fetches; and none due
@@ -97,6 +98,26 @@ static void make_five(hs_hook *hooks, const char *directory)
     hooks[3] = hs_nan_tensor(.tensor = "loss");
     hooks[4] =
         hs_summary_saver(.every_n_steps = INT64_MAX / 2, .summary_dir = directory, .summary_ops = HS_NAMES("summary"));
+}
+
+static void bench_acting(const char *directory)
+{
+    uint64_t count = 0;
+    double rounds[BENCH_ROUNDS];
+    hs_graph *graph = make_graph(&count);
+    hs_hook hooks[HOOKS + 1] = {{.ops = NULL}};
+    make_five(hooks, directory);
+    hs_hook_free(hooks[2]);
+    hs_hook_free(hooks[4]);
+    hooks[2] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 1);
+    hooks[4] = hs_summary_saver(.every_n_steps = 1, .summary_dir = directory, .summary_ops = HS_NAMES("summary"));
+    hs_session *session = open_session(graph, hooks);
+    hooked_loop(session, STEPS / 10);
+    for (int i = 0; i < BENCH_ROUNDS; i++)
+        rounds[i] = hooked_loop(session, STEPS / 10);
+    bench_print("acting_step_ns", bench_median(rounds, BENCH_ROUNDS), "ns");
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
 }
 
 static void bench_five(const char *directory)
@@ -410,6 +431,7 @@ int main(void)
     if (!mkdtemp(directory))
         return 1;
     bench_five(directory);
+    bench_acting(directory);
     bench_own_loop(directory);
     bench_hundred("hooked_step_100_ns", false, (hs_trigger){0});
     bench_hundred("hooked_step_100_fixed_ns", true, (hs_trigger){0});
