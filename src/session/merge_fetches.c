@@ -51,13 +51,13 @@ static hs_code add_feeds(hs__run_plan *plan, const hs__requests *all, const hs__
 {
     for (size_t i = 0; i < request->n_feeds; i++) {
         hs__node_slot *slot = &plan->slots[request->feeds[i]];
-        if (slot->fed_in == plan->run)
+        if (slot->fed_in == plan->call.plan)
             return strcmp(plan->feeders[slot->feed], requester_name) == 0
                        ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice by %s", request->feed_names[i],
                                       requester_name)
                        : hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice: by %s and by %s",
                                       request->feed_names[i], plan->feeders[slot->feed], requester_name);
-        slot->fed_in = plan->run;
+        slot->fed_in = plan->call.plan;
         slot->feed = (uint32_t)plan->call.n_feeds;
         plan->feeders[plan->call.n_feeds] = requester_name;
         plan->feeds[plan->call.n_feeds++] = (hs_backend_feed){all->nodes[request->feeds[i]].node, &args->feeds[i].value};

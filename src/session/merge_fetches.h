@@ -16,8 +16,8 @@ struct hs_run_values {
     const hs__request *request; /* NULL: nothing was requested */
 };
 
-/* Position of a node among a run's fetches and feeds. `fetch` is valid if fetched_in is that run's number, `feed` if fed_in
- * is. */
+/* Position of a node among a plan's fetches and feeds. `fetch` is valid if fetched_in is the plan's number, `feed` if
+ * fed_in is. */
 typedef struct {
     uint64_t fetched_in, fed_in;
     uint32_t fetch, feed;
@@ -25,7 +25,6 @@ typedef struct {
 
 typedef struct hs__run_plan {
     const hs_env *env;
-    uint64_t run;           /* this run's number in the session */
     hs_backend_call call;   /* the merged requests and, after the run, its results */
     hs__node_slot *slots;   /* by node index */
     hs_node *fetches;       /* memory of call.fetches */
@@ -53,10 +52,10 @@ static inline void hs__run_plan_reuse(hs__run_plan *plan)
     plan->in_use = false;
 }
 /* Begins a run with an empty plan. */
-static inline void hs__run_plan_begin(hs__run_plan *plan, uint64_t run)
+static inline void hs__run_plan_begin(hs__run_plan *plan, uint64_t number)
 {
     hs__run_plan_reuse(plan);
-    plan->run = run;
+    plan->call.plan = number;
     plan->call.n_fetches = plan->call.n_feeds = 0;
     plan->call.options = NULL;
     plan->is_fixed = false;
@@ -66,9 +65,9 @@ static inline void hs__run_plan_add_fetches(hs__run_plan *plan, const hs__reques
 {
     for (size_t i = 0; i < request->n_leaves; i++) {
         hs__node_slot *slot = &plan->slots[request->leaves[i]];
-        if (slot->fetched_in == plan->run)
+        if (slot->fetched_in == plan->call.plan)
             continue;
-        slot->fetched_in = plan->run;
+        slot->fetched_in = plan->call.plan;
         slot->fetch = (uint32_t)plan->call.n_fetches;
         plan->fetches[plan->call.n_fetches++] = all->nodes[request->leaves[i]].node;
     }

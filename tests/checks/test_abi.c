@@ -65,7 +65,7 @@ ENDS(hs_memory, user, 48);
 ENDS(hs_state_provider, reshard, 80);
 ENDS(hs_run_args, reserved_kind, 48);
 ENDS(hs_run_options, reserved, 48);
-ENDS(hs_backend_call, has_input, 128);
+ENDS(hs_backend_call, plan, 136);
 ENDS(hs_backend_ops, collective_op, 232);
 FROZEN(hs_variable_slice, 144);
 ENDS(hs_hook_ops, state_bytes, 128);

@@ -2,6 +2,7 @@
 /* Which fetches reach the backend, run after run, while runs with equal requests share one plan. */
 #include "support/test.h"
 
+#include <hooksess/graph.h>
 #include <hooksess/testing.h>
 
 enum { HOOKS = 4, NAMES = 6, RUNS = 3000 };
@@ -16,18 +17,19 @@ typedef struct {
 } reader;
 
 typedef struct {
+    double number;
+    bool executed; /* by this run of the graph */
+} value;
+
+typedef struct {
     uint64_t random;
-    hs_script *script;
+    hs_test_system *system;
+    hs_script *script; /* the backend is one of the two */
+    hs_graph *graph;
     hs_session *session;
     reader readers[HOOKS];
-    hs_tensor values[NAMES];
-    double numbers[NAMES];
+    value values[NAMES];
 } world;
-
-static void silent(void *user, hs_log_level level, const char *text)
-{
-    (void)user, (void)level, (void)text;
-}
 
 static unsigned any(world *w, unsigned below)
 {
@@ -64,15 +66,31 @@ static hs_hook reader_hook(reader *r, const char *first, const char *second)
     return (hs_hook){.ops = &r->ops, .self = r};
 }
 
-static void add_once(char *list, const char *name)
+/* Adds what is fetched to the description of the run, each name once. */
+static void add_once(char *text, const char *const *fetched)
 {
     char item[16];
-    snprintf(item, sizeof item, " %s", name);
-    if (!strstr(list, item))
-        strcat(list, item);
+    for (; *fetched; fetched++) {
+        snprintf(item, sizeof item, " %s", *fetched);
+        if (!strstr(text, item))
+            strcat(text, item);
+    }
 }
 
-/* A run of the program's own names, whose list it changes in place, and its expected fetches. */
+static void check_run(world *w, const hs_run_args *args, const char *fetched)
+{
+    char expected[256];
+    snprintf(expected, sizeof expected, "fetch%s; feed%s", fetched,
+             args->options ? "; trace 0 timeout 9 pool 0 graphs 0 oom 0 disk 0 watch" : "");
+    if (w->script)
+        assert_string_equal(hs_script_last_run(w->script), expected);
+    for (int k = 0; w->graph && k < NAMES; k++) {
+        assert_int_equal(w->values[k].executed, strstr(fetched, names[k]) != NULL);
+        w->values[k].executed = false;
+    }
+}
+
+/* A run of the program's own names, whose list it changes in place. */
 static void make_run(world *w)
 {
     static const char *wanted[3];
@@ -80,7 +98,7 @@ static void make_run(world *w)
     hs_run_args args = HS_INIT(hs_run_args, .names = wanted);
     const hs_run_values *values;
     hs_error err;
-    char expected[128] = "fetch";
+    char fetched[128] = "";
     if (any(w, 4) == 0) {
         wanted[0] = names[any(w, NAMES)];
         wanted[1] = any(w, 2) ? names[any(w, NAMES)] : NULL;
@@ -92,56 +110,87 @@ static void make_run(world *w)
     w->readers[3].fails = any(w, 4) == 0;
     assert_ok(hs_session_run_args(w->session, &args, &values, &err), &err);
     check_values(values, wanted);
-    for (int i = 0; wanted[i]; i++)
-        add_once(expected, wanted[i]);
+    add_once(fetched, wanted);
     for (int i = 0; i < HOOKS; i++)
-        for (int k = 0; w->readers[i].called && w->readers[i].fetched[k]; k++)
-            add_once(expected, w->readers[i].fetched[k]);
-    strcat(expected, "; feed");
-    if (args.options)
-        strcat(expected, "; trace 0 timeout 9 pool 0 graphs 0 oom 0 disk 0 watch");
-    assert_string_equal(hs_script_last_run(w->script), expected);
+        if (w->readers[i].called)
+            add_once(fetched, w->readers[i].fetched);
+    check_run(w, &args, fetched);
     assert_int_equal(w->readers[0].called, args.kind == HS_RUN_TRAIN);
     assert_int_equal(w->readers[1].called, args.kind == HS_RUN_EVAL);
+}
+
+static void run_many(world *w, hs_backend backend)
+{
+    hs_error err;
+    int periodic = 0, best_effort = 0;
+    hs_hook hooks[HOOKS + 1] = {reader_hook(&w->readers[0], "one", NULL), reader_hook(&w->readers[1], "two", "one"),
+                                reader_hook(&w->readers[2], "three", "zero"), reader_hook(&w->readers[3], "four", NULL)};
+    hooks[1].flags = HS_HOOK_EVAL;
+    hooks[2].flags = HS_HOOK_TRAIN | HS_HOOK_EVAL;
+    hooks[2].when = (hs_trigger){.every_n_secs = 7};
+    hooks[3] = hs_hook_best_effort(hooks[3], 0);
+    w->session = hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = hooks), &err);
+    assert_ok(err.code, &err);
+    for (int i = 0; i < RUNS; i++) {
+        hs_test_system_advance(w->system, 1);
+        make_run(w);
+        periodic += w->readers[2].called;
+        best_effort += w->readers[3].called;
+        if (any(w, 20))
+            continue;
+        assert_ok(hs_raw_session_run(hs_session_raw(w->session), HS_RUN_ARGS(.names = HS_NAMES("five")), NULL, &err), &err);
+        w->values[5].executed = false;
+    }
+    assert_in_range(periodic, RUNS / 10, RUNS / 7);
+    assert_in_range(best_effort, RUNS / 10, RUNS * 9 / 10);
+    hs_session_close(w->session, NULL);
 }
 
 static void each_run_fetches_what_its_caller_and_its_hooks_request(void **state)
 {
     (void)state;
-    static const hs_env env = HS_INIT(hs_env, .logger = {silent, NULL});
-    world w = {.random = 1, .script = hs_script_new(&env)};
-    hs_error err;
-    int periodic = 0, best_effort = 0;
+    world w = {.random = 1, .system = hs_test_system_new()};
+    hs_tensor values[NAMES];
+    w.script = hs_script_new(hs_test_system_env(w.system));
     for (int k = 0; k < NAMES; k++) {
-        w.numbers[k] = k;
-        w.values[k] = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &w.numbers[k]);
-        hs_script_constant(w.script, names[k], &w.values[k]);
+        w.values[k].number = k;
+        values[k] = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &w.values[k].number);
+        hs_script_constant(w.script, names[k], &values[k]);
     }
-    hs_hook hooks[HOOKS + 1] = {reader_hook(&w.readers[0], "one", NULL), reader_hook(&w.readers[1], "two", "one"),
-                                reader_hook(&w.readers[2], "three", "zero"), reader_hook(&w.readers[3], "four", NULL)};
-    hooks[1].flags = HS_HOOK_EVAL;
-    hooks[2].flags = HS_HOOK_TRAIN | HS_HOOK_EVAL;
-    hooks[2].when = (hs_trigger){.every_n_secs = 7};
-    hooks[3] = hs_hook_best_effort(hooks[3], 0);
-    w.session = hs_session_open(hs_script_backend(w.script), HS_SESSION_OPTIONS(.hooks = hooks), &err);
-    assert_ok(err.code, &err);
-    for (int i = 0; i < RUNS; i++) {
-        hs_script_advance(w.script, 1);
-        make_run(&w);
-        periodic += w.readers[2].called;
-        best_effort += w.readers[3].called;
-        if (any(&w, 20) == 0)
-            assert_ok(hs_raw_session_run(hs_session_raw(w.session), HS_RUN_ARGS(.names = HS_NAMES("five")), NULL, &err),
-                      &err);
-    }
-    assert_in_range(periodic, RUNS / 10, RUNS / 7);
-    assert_in_range(best_effort, RUNS / 10, RUNS * 3 / 4);
-    hs_session_close(w.session, NULL);
+    run_many(&w, hs_script_backend(w.script));
     hs_script_free(w.script);
+    hs_test_system_free(w.system);
+}
+
+static hs_code execute(void *self, hs_op *op, hs_error *err)
+{
+    value *v = self;
+    (void)op, (void)err;
+    assert_false(v->executed);
+    v->executed = true;
+    return HS_OK;
+}
+
+static void each_run_of_a_graph_executes_what_its_caller_and_its_hooks_request(void **state)
+{
+    (void)state;
+    world w = {.random = 2, .system = hs_test_system_new()};
+    w.graph = hs_graph_new(hs_test_system_env(w.system));
+    for (int k = 0; k < NAMES; k++) {
+        w.values[k].number = k;
+        hs_graph_op(w.graph, .name = names[k], .run = execute, .user = &w.values[k],
+                    .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .data = &w.values[k].number}));
+    }
+    run_many(&w, hs_graph_backend(w.graph));
+    hs_graph_free(w.graph);
+    hs_test_system_free(w.system);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_run_fetches_what_its_caller_and_its_hooks_request)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_run_fetches_what_its_caller_and_its_hooks_request),
+        cmocka_unit_test(each_run_of_a_graph_executes_what_its_caller_and_its_hooks_request),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

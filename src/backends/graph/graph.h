@@ -223,6 +223,8 @@ typedef struct hs__graph_session {
     const hs_tensor **fed;       /* values that are fed */
     uint64_t *fed_in;            /* number of the run in which they are */
     uint64_t *needed;            /* bits by rank: ops that this run executes */
+    uint64_t needed_by;          /* hs_backend_call.plan of the calls that need these; 0: of the last one only */
+    int64_t needed_advances;     /* those that advance the global step */
     hs__graph_node **stack;      /* needed ops whose inputs are not visited yet */
     uint64_t run;                /* number of this run */
     uint64_t main_run;           /* the last one at level 0: later ones are of its hooks */

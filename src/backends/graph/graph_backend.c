@@ -99,6 +99,18 @@ static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size
     return HS_OK;
 }
 
+static void unmark_needed(hs__graph_session *session)
+{
+    const size_t words = (session->graph->n_ops + 63) / 64;
+    session->check_inputs = false;
+    session->needed_by = 0;
+    session->needed_advances = 0;
+    if (words == 1)
+        session->needed[0] = 0; /* faster than memset of 8 bytes, whose store the next load would wait for */
+    else
+        memset(session->needed, 0, words * sizeof *session->needed);
+}
+
 /* Marks all ops that the fetches need. */
 static hs_code mark_needed(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
 {
@@ -113,7 +125,7 @@ static hs_code mark_needed(hs__graph_session *session, const hs_backend_call *ca
             code = need_value(session, node, (size_t)output, NULL, &depth, err);
         while (!code && depth) {
             hs__graph_node *op = session->stack[--depth];
-            session->step_after += op->advances_step;
+            session->needed_advances += op->advances_step;
             for (size_t k = 0; !code && k < op->n_inputs; k++)
                 code = need_value(session, op->inputs[k].node, op->inputs[k].output, op, &depth, err);
             for (size_t k = 0; k < op->n_controls; k++)
@@ -122,6 +134,7 @@ static hs_code mark_needed(hs__graph_session *session, const hs_backend_call *ca
         if (code)
             return code;
     }
+    session->needed_by = session->check_inputs ? 0 : call->plan; /* inputs may be initialized by the next run */
     return HS_OK;
 }
 
@@ -378,20 +391,19 @@ static hs_code graph_session_run(void *self, hs_backend_call *call, hs_error *er
     session->run++;
     session->main_run = call->level ? session->main_run : session->run;
     session->advanced = 0;
-    session->check_inputs = false;
-    size_t words = (session->graph->n_ops + 63) / 64;
-    if (words == 1)
-        session->needed[0] = 0; /* faster than memset of 8 bytes, whose store the next load would wait for */
-    else
-        memset(session->needed, 0, words * sizeof *session->needed);
     const int64_t *step = step_of(session);
-    session->step = session->step_after = step ? *step : session->is_fork ? -1 : 0;
+    session->step = step ? *step : session->is_fork ? -1 : 0;
     session->call = call;
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < call->n_feeds; i++)
-        code = set_feed(session, &call->feeds[i], err);
-    if (code || (code = mark_needed(session, call, err)) ||
-        (session->is_fork && (code = hs__graph_prepare_fork(session, call, err))) ||
+    if (!call->plan || call->plan != session->needed_by) {
+        unmark_needed(session);
+        for (size_t i = 0; !code && i < call->n_feeds; i++)
+            code = set_feed(session, &call->feeds[i], err);
+        if (!code)
+            code = mark_needed(session, call, err);
+    }
+    session->step_after = session->step + session->needed_advances;
+    if (code || (session->is_fork && (code = hs__graph_prepare_fork(session, call, err))) ||
         (code = run_needed(session, call, err)))
         hs__graph_fail_queues(session, call, code, err);
     if (code == HS_STOP)
