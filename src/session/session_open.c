@@ -9,13 +9,27 @@
 #include <math.h>
 #include <string.h>
 
-static hs_code copy_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
+/* Names a hook without a valid name by its position. A training session adds hooks of its own to the list, so that the
+ * number alone does not say which hook of the program it is. */
+static void prefix_position(const hs_hook *hooks, size_t index, hs_error *err)
 {
+    const char *previous = index ? hooks[index - 1].ops->name : NULL;
+    if (previous)
+        hs_error_prefix(err, "hook %zu, after '%s'", index, previous);
+    else
+        hs_error_prefix(err, "hook %zu", index);
+}
+
+static hs_code copy_hook(hs__hook *to, const hs_hook *hooks, size_t index, hs_error *err)
+{
+    const hs_hook *from = &hooks[index];
     hs_code code = HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &to->cold->ops, from->ops, err);
-    if (code)
+    if (!code && (!to->cold->ops.name || !*to->cold->ops.name))
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "it has no name (hs_hook_ops.name)");
+    if (code) {
+        prefix_position(hooks, index, err);
         return code;
-    if (!to->cold->ops.name || !*to->cold->ops.name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hook %zu has no name (hs_hook_ops.name)", index);
+    }
     if (!to->cold->ops.save_state != !to->cold->ops.load_state)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hook '%s' has only one of save_state and load_state; set both or none", to->cold->ops.name);
@@ -86,7 +100,7 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
         hook->cold->trigger = chief_only ? HS__NO_TRIGGER : trigger;
         if (!chief_only && trigger < HS__TRIGGER_BITS - 1)
             trigger++; /* the last bit is shared */
-        code = copy_hook(hook, &options->hooks[i], i, err);
+        code = copy_hook(hook, options->hooks, i, err);
         if (!code) {
             hook->cold->number = number_of(options->hooks, i);
             code = hs__schedule_add(session, n_called - 1, &options->hooks[i], err);
@@ -105,6 +119,8 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         hs__set_current_hook(session, hook);
         hs_code code = hook->cold->ops.begin ? hook->cold->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code) {
+            if (code == HS_STOP && !err->message[0])
+                hs_error_set(err, code, "it returned HS_STOP; to make no step, return it from after_create_session");
             hs__hook_failed(session, hook, "begin", code, err);
             if (!hook->cold->best_effort)
                 return code;

@@ -186,9 +186,9 @@ static void invalid_hooks_are_refused(void **state)
         const hs_hook_ops *ops;
         const char *says;
     } cases[] = {
-        {&no_name, "hook 1 has no name"},
-        {&empty_name, "hook 1 has no name"},
-        {&no_size, "HS_INIT(hs_hook_ops"},
+        {&no_name, "hook 1, after 'a': it has no name"},
+        {&empty_name, "hook 1, after 'a': it has no name"},
+        {&no_size, "hook 1, after 'a': hs_hook_ops.size is 0, but must be at least"},
         {&half, "hook 'half' has only one of save_state and load_state"},
         {&colon, "hook 'a:b': the name contains ':', which is reserved for NAME:version and NAME:identity"},
         {&negative, "hook 'old': version is -1"},
@@ -200,6 +200,15 @@ static void invalid_hooks_are_refused(void **state)
         assert_int_equal(p->a.destroyed, 1);
         assert_int_equal(p->a.calls[PROBE_BEGIN], 0);
     }
+}
+
+static void a_stop_in_begin_is_explained(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_BEGIN, .fails_at = 1, .code = HS_STOP);
+    assert_null(play_try_open(p, (hs_hook[]){probe_hook(&p->a)}, 1));
+    assert_says(&p->err, HS_STOP,
+                "hook 'a', begin: it returned HS_STOP; to make no step, return it from after_create_session");
 }
 
 static hs_state_provider backends_state;
@@ -334,6 +343,7 @@ int main(void)
         play_test(a_hook_listed_twice_is_destroyed_once_when_closed),
         play_test(a_held_hook_is_not_destroyed),
         play_test(invalid_hooks_are_refused),
+        play_test(a_stop_in_begin_is_explained),
         play_test(an_invalid_state_of_a_backend_is_refused),
         play_test(an_adopted_scaffold_is_always_freed),
         play_test(options_without_their_size_are_refused),
