@@ -3,12 +3,16 @@
 
 /* BLOCK */
 
-/* The validation loss falls until step 1500. Returns the number of steps. */
-static int64_t run(int64_t last_step)
+/* The validation loss falls until step 1500. Returns the number of steps.
+ *
+ * patience  0: that of the block */
+static int64_t run(int64_t last_step, long patience)
 {
     float validation_loss = 0;
     int64_t step = 0, steps = 0;
     /* BLOCK */
+    if (patience)
+        h.patience = patience;
     hs_graph *g = hs_graph_new(NULL);
     hs_graph_global_step(g, NULL, &step);
     hs_graph_value(g, "validation_loss", HS_FLOAT, HS_SCALAR, &validation_loss);
@@ -28,13 +32,14 @@ static int64_t run(int64_t last_step)
 
 int main(void)
 {
-    CHECK(run(2750) == 2750);
-    CHECK(run(100000) == 1250); /* the fifth time in a row, at step 4000 */
-    CHECK(run(100000) == 0);    /* already complete */
+    CHECK(run(2750, 0) == 2750);
+    CHECK(run(100000, 0) == 1250); /* the fifth time in a row, at step 4000 */
+    CHECK(run(100000, 0) == 0);    /* already complete */
+    CHECK(run(100000, 7) == 1000); /* checkpoints do not hold the option */
 
     /* A wrong name is reported before the first step. */
     hs_error err;
-    early_stop h = {.best = INFINITY, .patience = 5};
+    early_stop h = {.patience = 5, .seen = {.best = INFINITY}};
     hs_graph *g = hs_graph_new(NULL);
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g), HS_TRAINING_OPTIONS(.hooks = HS_HOOKS(HS_HOOK(.ops = &early_stop_ops, .self = &h))), &err);
