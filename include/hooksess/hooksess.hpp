@@ -431,9 +431,9 @@ class run_context
 };
 
 struct hook_options {
-    std::vector<std::string> fetches = {}; /* tensors whose values after_run gets */
-    hs_trigger when = {};                  /* when it is called; by default in each run. Copied */
-    std::function<void(run_context &)> before_run = {};
+    std::vector<std::string> fetches = {};              /* tensors whose values after_run gets */
+    hs_trigger when = {};                               /* when it is called; by default in each run. Copied */
+    std::function<void(run_context &)> before_run = {}; /* cannot choose fetches: that needs hs_hook_ops */
     std::function<void(run_context &, const hs_run_values *)> after_run = {};
     std::function<void()> end = {}; /* the session ends normally */
 };
