@@ -166,7 +166,7 @@ typedef struct hs_op_def {
     const char *const *inputs;         /* tensors to read. NULL: none */
     const char *const *control_inputs; /* ops to execute first. NULL: none */
     const hs_output_def *outputs;      /* HS_OUTPUTS(...). NULL: none */
-    /* Variables and values that the function may change. NULL: all */
+    /* Variables and values that the function may change. NULL: all. HS_NAMES(NULL): none */
     const char *const *writes;
     bool advances_step; /* a run that executes this op adds 1 to the global step */
     /* In a group, all ranks must execute this op in the same step. HS_INVALID_ARGUMENT: only rank 0 would, because of a

@@ -31,21 +31,23 @@ typedef struct hs_run_context hs_run_context;
  * skips the later callbacks of this run. Hooks are called in the order of the session's list.
  *
  *   callback               call
- *   begin                  once, while the session is opened. May add nodes to the graph; a second begin on the same graph
- *                          must add nothing twice. The nodes' memory: hs_graph_memory. HS_STOP is a failure
+ *   begin                  once, while the session is opened. May add nodes to the graph, and then returns the result of
+ *                          hs_graph_error, which has the message; a second begin on the same graph must add nothing
+ *                          twice. The nodes' memory: hs_graph_memory. HS_STOP is a failure
  *   after_create_session   the variables have their values. Called again after each recovery. HS_STOP, or a stop of the
  *                          coordinator: training is already complete (HS_REASON_ALREADY_DONE)
  *   before_run             before a run. Set *args, initially those of `fetches` or NULL, to request fetches and feeds. They
  *                          are read until the run is over: make them static or part of `self`. A failure prevents the run
- *   after_run              after a successful run. `values` has the hook's own fetches, in the shape of its args. A
- *                          failure skips the later hooks
+ *   after_run              after a successful run. `values` has the hook's own fetches, in the shape of its args: none if
+ *                          it requested nothing. A failure skips the later hooks
  *   boundary               at the times of hs_boundary, after event files were flushed. Save here
  *   end                    the session ends normally: closed, stopped, or the input has ended. If it fails, the outcome is
  *                          a failure; the other hooks' end and the last boundary are still called
  *   close                  once for each begin that was called, last hook first. Not if the engine of a group ends the
  *                          process (group.h)
- *   save_state, load_state the hook's part of a checkpoint, "hooksess/hook/NAME". Both or neither. load_state is called
- *                          before after_create_session, if the restored checkpoint has this part
+ *   save_state, load_state the hook's part of a checkpoint, "hooksess/hook/NAME", of a second hook of this name NAME#2.
+ *                          Both or neither. load_state is called before after_create_session, if the restored checkpoint
+ *                          has this part. Save what the hook has seen, not its options: a restore would set them back
  *   destroy                frees `self`. Once per `self`, even if it is listed twice or opening failed
  *
  * before_run and after_run are called in the runs that hs_hook.when says. Hooks with before_run or fetches are decided before
@@ -127,14 +129,16 @@ typedef struct hs_hook {
     uint32_t flags;        /* 0: HS_HOOK_TRAIN */
     uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT: consecutive failures before it is disabled. 0: no limit */
     /* The runs for which before_run and after_run are called. {0}: each. With `last`, they are called once more before
-     * `end`, around a run that only makes the fetches. In a group, they then are on all ranks if they are on one */
+     * `end`, around a run that only makes the fetches; values may then be of an earlier step (docs/guide/values.md). In a
+     * group, they then are on all ranks if they are on one */
     hs_trigger when;
 } hs_hook;
 
 /* Constructors of ready-made hooks never fail: `begin` reports invalid options or exhausted memory. Options are copied. */
 
 #define HS_HOOK(...)  HS__VALUE(hs_hook, __VA_ARGS__)
-/* HS_HOOKS(hs_stop_at_step(.last_step = 100), hook). A named array ends with {0}. */
+/* HS_HOOKS(hs_stop_at_step(.last_step = 100), hook). A hook without `ops` ends the list: the hooks after it are ignored. A
+ * named array ends with {0}. */
 #define HS_HOOKS(...) HS__LIST(hs_hook, __VA_ARGS__, {.ops = NULL})
 
 /* Returns the hook with a flag: sessions do not destroy it. Free it with hs_hook_free. */

@@ -17,8 +17,8 @@
 
 HS_BEGIN_DECLS
 
-/* Conditions; 0 and false: not used. Without any, a hook acts in each run. HS_INVALID_ARGUMENT for a negative number, and
- * if the only condition is an empty list. Frozen. */
+/* Conditions; 0 and false: not used. Without any, as in HS_EVERY_STEPS(0), a hook acts in each run. HS_INVALID_ARGUMENT for
+ * a negative number, and if the only condition is an empty list. Frozen. */
 typedef struct hs_trigger {
     /* Steps between two firings, from the step at which the session began, or with `first` from the first run. Other
      * conditions and a resume do not shift them */
