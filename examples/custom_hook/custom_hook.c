@@ -21,11 +21,9 @@ typedef struct {
 /* If the restored state has reached its patience, the restarted training is already complete. */
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
-    early_stop *h = self;
-    (void)session, (void)err;
-    if (h->seen.bad >= h->patience)
-        hs_coordinator_request_stop(coordinator, NULL);
-    return HS_OK;
+    const early_stop *h = self;
+    (void)session, (void)coordinator, (void)err;
+    return h->seen.bad >= h->patience ? HS_STOP : HS_OK;
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)

@@ -26,7 +26,10 @@
  *
  *              in C, in a function      in C++, in a function        at file scope
  *   HS_NAMES   until the block ends     always; literals only        always
- *   others     until the block ends     until the statement ends     C: always; C++: not usable */
+ *   others     until the block ends     until the statement ends     C: always; C++: not usable
+ *
+ * In C, a statement after `if` is a block, also without braces: in `if (all) names = HS_NAMES("a", "b");`, the list
+ * does not exist after the semicolon. */
 
 #include <stddef.h>
 
