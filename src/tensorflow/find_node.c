@@ -3,6 +3,7 @@
 #include "tensorflow/tf_backend.h"
 
 #include "backends/output_name.h"
+#include "backends/similar_name.h"
 
 #include <string.h>
 
@@ -38,9 +39,13 @@ static hs_code not_found(const hs__tf_backend *backend, const char *name, hs_err
     if (item && item->is_name)
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; did you mean '%s' from its collection '%s'?",
                             name, item->data, name);
-    const char *nearest = hs__tf_nearest_name(backend, name);
-    return nearest ? hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; did you mean '%s'?", name, nearest)
-                   : hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
+    hs__similar_name similar = hs__similar_name_begin(name);
+    TF_Operation *op;
+    for (size_t at = 0; (op = backend->tf.GraphNextOperation(backend->graph, &at));)
+        hs__similar_name_add(&similar, backend->tf.OperationName(op));
+    return similar.found
+               ? hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; did you mean '%s'?", name, similar.found)
+               : hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
 }
 
 void hs__tf_record_references(hs__tf_backend *backend, TF_Operation *op)

@@ -206,9 +206,6 @@ void hs__tf_record_references(hs__tf_backend *backend, TF_Operation *op);
 /* Returns type, dtype and shape of an output. */
 hs__tf_output hs__tf_describe(const hs__tf_backend *backend, TF_Output output);
 
-/* nearest_name.c: returns the name in the graph that is most similar, for "did you mean". NULL: none is similar. */
-const char *hs__tf_nearest_name(const hs__tf_backend *backend, const char *name);
-
 /* list_variables.c */
 hs_code hs__tf_list_variables(hs__tf_backend *backend, hs_error *err);
 void hs__tf_free_variables(hs__tf_backend *backend);

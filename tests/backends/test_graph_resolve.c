@@ -275,6 +275,23 @@ static void unknown_names_are_not_found(void **state)
                      strchr(names[i], '\t') ? "one:\\x090" : names[i]);
 }
 
+static void a_similar_name_is_suggested(void **state)
+{
+    bare *b = *state;
+    hs_backend backend = hs_graph_backend(b->graph);
+    hs_node node;
+    double value = 0;
+    hs_graph_value(b->graph, "loss", HS_DOUBLE, HS_SCALAR, &value);
+    hs_graph_value(b->graph, "eval/accuracy", HS_DOUBLE, HS_SCALAR, &value);
+    assert_fails(hs_backend_find(backend, "los:0", &node, &b->err), HS_NOT_FOUND, &b->err,
+                 "'los:0' is not in the graph; did you mean 'loss'?");
+    assert_fails(hs_backend_find(backend, "acuracy", &node, &b->err), HS_NOT_FOUND, &b->err,
+                 "did you mean 'eval/accuracy'?");
+    assert_fails(hs_backend_find(backend, "gradients", &node, &b->err), HS_NOT_FOUND, &b->err, "");
+    assert_null(strstr(b->err.message, "did you mean"));
+    assert_int_equal(hs_backend_find(backend, "los", &node, NULL), HS_NOT_FOUND);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, bare_setup, bare_teardown)
 
 int main(void)
@@ -298,6 +315,7 @@ int main(void)
         test(a_tensor_is_checked_by_name),
         test(a_global_step_is_checked),
         test(unknown_names_are_not_found),
+        test(a_similar_name_is_suggested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

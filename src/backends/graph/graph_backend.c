@@ -4,6 +4,7 @@
  * collects the values (graph_session_run, run_needed). */
 #include "backends/graph/graph.h"
 #include "backends/output_name.h"
+#include "backends/similar_name.h"
 #include "base/cold.h"
 
 #include <stddef.h>
@@ -544,6 +545,16 @@ static hs_code graph_status(void *self, hs_error *err)
     return graph->error.code ? hs__error_copy(err, &graph->error) : HS_OK;
 }
 
+static hs_code not_found(const hs_graph *graph, const char *name, hs_error *err)
+{
+    hs__similar_name similar = hs__similar_name_begin(name);
+    for (size_t i = 0; err && i < graph->n_nodes; i++)
+        hs__similar_name_add(&similar, graph->nodes[i]->name);
+    return similar.found
+               ? hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; did you mean '%s'?", name, similar.found)
+               : hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
+}
+
 static hs_code graph_find(void *self, const char *name, hs_node *out, hs_error *err)
 {
     const hs_graph *graph = self;
@@ -557,7 +568,7 @@ static hs_code graph_find(void *self, const char *name, hs_node *out, hs_error *
         hs__free(&graph->env, op_name);
     }
     if (!node)
-        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
+        return not_found(graph, name, err);
     size_t n_outputs = node->kind == HS__OP ? node->n_outputs : 1;
     if (parsed.output >= n_outputs && parsed.has_output)
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph: op '%s' has %zu output%s", name, node->name,

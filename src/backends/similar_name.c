@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the op whose name is most similar to a name that the graph does not have. */
-#include "tensorflow/tf_backend.h"
+/* Finds the name that is most similar to a wrong one, by the edit distance. */
+#include "backends/similar_name.h"
 
 #include <string.h>
 
 enum { LONGEST = 128 };
 
-/* The prefix of ops that the library adds. */
+/* The prefix of nodes that the library adds. */
 #define OURS "hooksess/"
 
 static size_t smallest(size_t a, size_t b, size_t c)
@@ -47,22 +47,20 @@ static size_t distance(const char *wanted, size_t length, const char *name, size
     return last < whole ? last : whole;
 }
 
-const char *hs__tf_nearest_name(const hs__tf_backend *backend, const char *name)
+hs__similar_name hs__similar_name_begin(const char *wanted)
 {
-    const char *found = NULL, *colon = strchr(name, ':');
-    size_t length = colon ? (size_t)(colon - name) : strlen(name);
-    const size_t limit = length / 3 + 2; /* of edits */
-    size_t best = 2 * limit, at = 0;
-    TF_Operation *op;
-    while ((op = backend->tf.GraphNextOperation(backend->graph, &at))) {
-        const char *candidate = backend->tf.OperationName(op);
-        if (strncmp(candidate, OURS, sizeof OURS - 1) == 0)
-            continue;
-        size_t apart = distance(name, length, candidate, limit);
-        if (apart < best) {
-            best = apart;
-            found = candidate;
-        }
+    const char *colon = strchr(wanted, ':');
+    size_t length = colon ? (size_t)(colon - wanted) : strlen(wanted);
+    return (hs__similar_name){.wanted = wanted, .length = length, .best = 2 * (length / 3 + 2)};
+}
+
+void hs__similar_name_add(hs__similar_name *search, const char *name)
+{
+    if (strncmp(name, OURS, sizeof OURS - 1) == 0)
+        return;
+    size_t apart = distance(search->wanted, search->length, name, search->length / 3 + 2);
+    if (apart < search->best) {
+        search->best = apart;
+        search->found = name;
     }
-    return found;
 }
