@@ -47,7 +47,7 @@ typedef struct hs_run_context hs_run_context;
  *                          process (group.h)
  *   save_state, load_state the hook's part of a checkpoint, "hooksess/hook/NAME", of a second hook of this name NAME#2.
  *                          Both or neither. load_state is called before after_create_session, if the restored checkpoint
- *                          has this part. Save what the hook has seen, not its options: a restore would set them back
+ *                          has this part. Do not save options: a restore would overwrite them
  *   destroy                frees `self`. Once per `self`, even if it is listed twice or opening failed
  *
  * before_run and after_run are called in the runs that hs_hook.when says. Hooks with before_run or fetches are decided before

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Names a hook without a valid name by its position. A training session adds hooks of its own to the list, so that the
+/* Names a hook without a valid name by its position. A training session adds its own hooks to the list, so that the
  * number alone does not say which hook of the program it is. */
 static void prefix_position(const hs_hook *hooks, size_t index, hs_error *err)
 {
