@@ -239,6 +239,13 @@ static void a_name_that_is_not_a_value_is_wanted_and_logged_once(void **state)
 
 /* Ages. */
 
+static hs_code five(void *self, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    *(double *)self = 5;
+    return HS_OK;
+}
+
 static void a_declined_value_keeps_its_age(void **state)
 {
     own *o = *state;
@@ -255,6 +262,37 @@ static void a_declined_value_keeps_its_age(void **state)
     assert_int_equal(age(o, "loss:0"), 9);
     assert_int_equal(age(o, "weight"), 9);
     assert_int_equal(age(o, "no such tensor"), 9);
+}
+
+static void a_discarded_step_leaves_the_age_of_a_declined_value(void **state)
+{
+    own *o = *state;
+    const hs_hook hooks[] = {HS_HOOK(.ops = &fetching, .when = HS_EVERY_STEPS(3)),
+                             hs_logging_tensor(.tensors = HS_NAMES("loss"), .at_end = true)};
+    own_open(o, NULL, hooks, 2);
+    steps_that_want(o, 4);
+    assert_true(hs_step_begin(o->session));
+    assert_false(hs_session_wants(o->session, "loss"));
+    assert_int_equal(age(o, "loss"), 3);
+    own_close(o);
+    assert_contains(o->t.log, "INFO: step 4: loss = not computed in this step");
+}
+
+static void a_summary_has_a_value_that_is_fed(void **state)
+{
+    own *o = *state;
+    const double rate = 7;
+    const hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &rate);
+    const hs_run_values *values;
+    hs_graph_op(o->graph, .name = "measure", .run = five, .user = &o->loss, .writes = HS_NAMES("loss"));
+    hs_graph_summary(o->graph, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss");
+    own_open(o, NULL, NULL, 0);
+    assert_ok(hs_raw_session_run(hs_session_raw(o->session),
+                                 HS_RUN_ARGS(.names = HS_NAMES("summary/loss"), .feeds = HS_FEEDS({"loss", value})),
+                                 &values, &o->err),
+              &o->err);
+    const hs_string *summary = hs_run_values_tensor(values, 0)->data;
+    assert_true(summary->bytes > 0);
 }
 
 static void an_age_is_unknown_after_opening_restore_and_rollback(void **state)
@@ -338,13 +376,6 @@ static void hooks_skip_a_value_of_an_earlier_step(void **state)
     free(rows);
     free(names);
     hs_saver_free(saver);
-}
-
-static hs_code five(void *self, hs_op *op, hs_error *err)
-{
-    (void)op, (void)err;
-    *(double *)self = 5;
-    return HS_OK;
 }
 
 /* An evaluation that reads a value which the loop did not copy, and one whose op computes its value. */
@@ -689,6 +720,8 @@ int main(void)
         own_test(the_answer_is_true_outside_of_an_own_step),
         own_test(a_name_that_is_not_a_value_is_wanted_and_logged_once),
         own_test(a_declined_value_keeps_its_age),
+        own_test(a_discarded_step_leaves_the_age_of_a_declined_value),
+        own_test(a_summary_has_a_value_that_is_fed),
         own_test(an_age_is_unknown_after_opening_restore_and_rollback),
         own_test(an_age_is_unknown_after_a_recovery),
         own_test(hooks_skip_a_value_of_an_earlier_step),

@@ -208,10 +208,10 @@ typedef struct {
     int64_t step; /* the global step after it, and after the update of its hooks; -1: none since the last restore */
 } hs__executed;
 
-/* A value that the program does not compute in its own step (hs_session_wants). */
+/* A value that the program does not compute in its own steps (hs_session_wants). */
 typedef struct {
-    int64_t step; /* the global step after that step; -1: none */
-    int64_t age;  /* the step that has computed the value; -1: unknown */
+    int64_t step; /* the global step after the last of these steps; -1: none */
+    int64_t age;  /* the step that has computed the value before them; -1: unknown */
 } hs__declined;
 
 /* An open session, or a fork of one. Arrays are indexed by slot, unless stated. */
@@ -280,7 +280,7 @@ void hs__graph_decline(hs__graph_session *session, const hs__graph_node *value, 
  * own_steps  the program computes the steps, not ops
  * computes   a run since the last restore has computed the values that no op lists */
 int64_t hs__graph_computed_at(hs__graph_session *session, const hs__graph_node *value, bool own_steps, bool computes);
-/* For an op during a run: returns true if the value is of an earlier step, and no op of this run writes it. */
+/* For an op during a run: returns true if the value is of an earlier step, is not fed, and no op of this run writes it. */
 bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value);
 /* Forgets which steps have computed the values: the session was opened or restored. */
 void hs__graph_forget_ages(hs__graph_session *session);

@@ -56,9 +56,7 @@ bool hs__graph_reads(hs_graph *graph, const hs__graph_node *value, const hs_node
 
 void hs__graph_decline(hs__graph_session *session, const hs__graph_node *value, int64_t step, int64_t age)
 {
-    hs__declined *declined = &session->declined[value->slot];
-    if (declined->step != step) /* otherwise the program asks again */
-        *declined = (hs__declined){step, age};
+    session->declined[value->slot] = (hs__declined){step, age};
 }
 
 static bool lists_value(const hs_graph *graph, const hs__graph_node *op, const hs__graph_node *value)
@@ -105,7 +103,7 @@ int64_t hs__graph_computed_at(hs__graph_session *session, const hs__graph_node *
     if (!computes)
         return by_listing;
     if (own_steps)
-        return larger(by_listing, declined->step == step ? declined->age : step);
+        return larger(by_listing, step <= declined->step ? declined->age : step);
     return is_listed ? larger(by_listing, by_any) : step;
 }
 
@@ -114,7 +112,7 @@ bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value)
     const hs__graph_session *session = op->session;
     const hs_graph *graph = session->graph;
     bool is_listed = false;
-    if (session->is_fork)
+    if (session->is_fork || session->fed_in[value->slot] == session->run)
         return false;
     for (size_t rank = 0; rank < graph->n_ops; rank++) {
         const hs__graph_node *writer = graph->order[rank];
@@ -126,7 +124,7 @@ bool hs__graph_is_outdated(const hs_op *op, const hs__graph_node *value)
         is_listed |= lists;
     }
     if (session->tracks_step)
-        return !session->made_own_step || session->declined[value->slot].step == session->step_after;
+        return !session->made_own_step || session->step_after <= session->declined[value->slot].step;
     return is_listed;
 }
 
