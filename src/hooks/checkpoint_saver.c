@@ -595,7 +595,7 @@ static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t
     if (code)
         record_skipped_save(&hook->policy, run, step, &error);
     else if (again) /* the intervals begin with the late save */
-        hs__run_context_acted(run, true);
+        hs__run_context_acted(run, true, hook->requests);
     return HS_OK;
 }
 
@@ -620,8 +620,8 @@ static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, 
     else if (saves && !hook->follows)
         code = save(hook, run, step, false, err);
     if (!code && (restored || saves)) { /* otherwise a restored schedule continues */
-        hs__run_context_acted(run, false);
         hook->requests = hs__run_context_requests(run);
+        hs__run_context_acted(run, false, hook->requests);
     }
     return code;
 }
@@ -697,7 +697,7 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
         hook->stopped_step = NOT_SAVED;
         hook->pending_abandoned = hook->pending != NULL;
         if (which != HS_BOUNDARY_CREATED) /* a rollback: its step needs no save */
-            hs__run_context_acted(run, false);
+            hs__run_context_acted(run, false, hook->requests);
     }
     if (is_last_save(run) && hook->pending)
         hs_saver_wait(hook->pending);

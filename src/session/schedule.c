@@ -357,7 +357,7 @@ bool hs__run_context_is_due(const hs_run_context *run)
     return h->by_when || !h->is_set;
 }
 
-void hs__run_context_acted(hs_run_context *run, bool restarts)
+void hs__run_context_acted(hs_run_context *run, bool restarts, int64_t requests)
 {
     struct hs_session *session = run->session;
     hs__schedule *s = &session->schedule;
@@ -371,6 +371,7 @@ void hs__run_context_acted(hs_run_context *run, bool restarts)
     if (!h->started)
         start(s, h, position(s, h));
     h->by_steps = restarts;
+    h->requested = requests;
     mark(session, h);
     s->is_stale = true;
 }

@@ -14,8 +14,9 @@ int64_t hs__run_context_requests(const hs_run_context *run);
 /* In before_run and after_run: true if a condition of the hook's `when` is met, or it has none. False: the hook is called
  * because of hs_raw_session_due_from. */
 bool hs__run_context_is_due(const hs_run_context *run);
-/* In a boundary: the hook has acted at this step. `restarts`: every_n_steps counts from here, too. */
-void hs__run_context_acted(hs_run_context *run, bool restarts);
+/* In a boundary: the hook has acted at this step, for save requests up to this number (hs__run_context_requests).
+ * `restarts`: every_n_steps counts from here, too. */
+void hs__run_context_acted(hs_run_context *run, bool restarts, int64_t requests);
 /* For the hook that is being called: whether its interval has begun, by an act, or without `first` at the session's begin.
  * Else this is its first act. */
 bool hs__raw_session_interval_has_begun(const hs_raw_session *session);

@@ -215,6 +215,25 @@ static void a_request_waits_for_the_next_boundary(void **state)
     stage_close(s);
 }
 
+static hs_code request_a_save(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)self, (void)coordinator, (void)err;
+    hs_raw_session_request_save(session);
+    return HS_OK;
+}
+
+static void a_request_before_the_save_at_the_creation_makes_no_second_one(void **state)
+{
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "requests", .after_create_session = request_a_save);
+    stage *s = *state;
+    const hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100), {.ops = &ops}};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    assert_int_equal(latest_step(s->directory), 0);
+    stage_run(s, "train", 2, 0);
+    assert_int_equal(latest_step(s->directory), 0);
+    stage_close(s);
+}
+
 /* The other hooks, which all act at the same steps. */
 
 /* The losses in the log or the events. */
@@ -379,6 +398,7 @@ int main(void)
         with_stage(a_session_without_a_run_is_saved_once),
         with_stage(a_request_retries_a_failed_save_immediately),
         with_stage(a_request_waits_for_the_next_boundary),
+        with_stage(a_request_before_the_save_at_the_creation_makes_no_second_one),
         with_stage(each_condition_fires),
         with_stage(any_of_several_fires),
         with_stage(only_triggers_with_on_request_see_requests),
