@@ -23,7 +23,8 @@ static int64_t age_of(const hs_raw_session *raw, const hs__graph_node *value)
     const hs_run_context *context = &session->context;
     const bool evaluates = context->kind == HS_RUN_EVAL && !context->boundary; /* boundaries come after training runs */
     const bool computes = raw->values_computed & 1 << (evaluates ? HS_RUN_EVAL : HS_RUN_TRAIN);
-    return hs__graph_computed_at(graph_session_of(raw), value, session->makes_own_steps && !evaluates, computes);
+    const bool own_steps = session->makes_own_steps && !(evaluates && session->level); /* level 0: the run is over */
+    return hs__graph_computed_at(graph_session_of(raw), value, own_steps, computes);
 }
 
 int64_t hs_raw_session_computed_at(hs_raw_session *raw, const char *tensor)
