@@ -276,13 +276,10 @@ static hs_code make_plan(struct hs_session *session, hs__request *caller, const 
     hs__run_plan *plan = &session->plans[0];
     hs_code code = HS_OK;
     hs__run_plan_begin(plan, ++session->runs);
-    session->requests.clock++;
     plan->caller = caller;
     plan->kind = (uint8_t)session->context.kind;
-    if (caller) {
-        caller->last_used = session->requests.clock;
+    if (caller)
         code = hs__run_plan_add(plan, &session->requests, caller, args, "the caller", err);
-    }
     if (!code)
         code = call_before_run(session, err);
     if (!code && hs__is_replica(session))
@@ -303,13 +300,14 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     if (code)
         return code;
     session->values.request = caller;
+    plan->is_fixed &= plan->caller == caller && plan->kind == args->kind && !args->options;
     begin_context(session, args, 0);
     hs__begin_timing(session, args->kind);
     hs__unmute(session);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
     code = hs__schedule_before(session, err);
-    if (!code && plan->is_fixed && plan->caller == caller && plan->kind == args->kind && !args->options)
+    if (!code && plan->is_fixed)
         hs__run_plan_reuse(plan);
     else if (!code)
         code = make_plan(session, caller, args, err);

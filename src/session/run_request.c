@@ -378,22 +378,27 @@ static hs__request *alloc_request(const hs_env *env, const measure *m, bool flat
     return NULL;
 }
 
-/* Frees the least recently used request, unless the current run uses it. */
+static bool is_latest(const hs__requests *all, const hs__request *request)
+{
+    for (size_t i = 0; i < all->n_requesters; i++)
+        if (all->last[i] == request)
+            return true;
+    return false;
+}
+
+/* Frees the least recently used request, but none that is the latest of its requester. */
 static void evict(hs__requests *all)
 {
     hs__request **oldest = NULL;
     for (size_t i = 0; i < HS__REQUEST_BUCKETS; i++)
         for (hs__request **at = &all->buckets[i]; *at; at = &(*at)->next)
-            if ((*at)->last_used < all->clock && (!oldest || (*at)->last_used < (*oldest)->last_used))
+            if ((!oldest || (*at)->last_used < (*oldest)->last_used) && !is_latest(all, *at))
                 oldest = at;
     if (!oldest)
         return;
     hs__request *victim = *oldest;
     *oldest = victim->next;
     all->n_requests--;
-    for (size_t i = 0; i < all->n_requesters; i++)
-        if (all->last[i] == victim)
-            all->last[i] = NULL;
     free_request(all->env, victim);
 }
 
@@ -423,6 +428,7 @@ hs_code hs__request_search(hs__requests *all, size_t requester, const hs_run_arg
     hs_code code = measure_args(&m, args);
     if (code)
         return code;
+    all->clock++;
     hs__request *found = all->buckets[m.hash % HS__REQUEST_BUCKETS];
     while (found && (found->hash != m.hash || !hs__request_matches(found, args)))
         found = found->next;

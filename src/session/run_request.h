@@ -53,9 +53,9 @@ typedef struct hs__requests {
     size_t by_node_capacity;
     hs__request *buckets[HS__REQUEST_BUCKETS];
     size_t n_requests;
-    hs__request **last; /* by requester: its latest request, which is compared first */
+    hs__request **last; /* by requester: its latest request, which is compared first, and not evicted: a plan may have it */
     size_t n_requesters;
-    uint64_t clock; /* number of runs at level 0, for last_used. The current run's requests are not evicted */
+    uint64_t clock; /* number of searches, for last_used */
 } hs__requests;
 
 /* `ops` and `backend` are borrowed. Requesters are numbered from 0. */
@@ -68,7 +68,7 @@ bool hs__request_matches(const hs__request *request, const hs_run_args *args);
 /* Searches all requests, and compiles a new one if none has the contents of `args`. */
 hs_code hs__request_search(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out, hs_error *err);
 
-/* Gets the request of a requester's args. It is valid at least until the end of the current run. */
+/* Gets the request of a requester's args. It is valid until the requester has another one. */
 static inline hs_code hs__request_of(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out,
                                      hs_error *err)
 {

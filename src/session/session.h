@@ -617,7 +617,6 @@ static inline hs_code hs__begin_plan(struct hs_session *session, hs__run_plan **
     }
     *out = &session->plans[level];
     hs__run_plan_begin(*out, ++session->runs);
-    session->requests.clock += level == 0;
     return HS_OK;
 }
 

@@ -186,11 +186,52 @@ static void each_run_of_a_graph_executes_what_its_caller_and_its_hooks_request(v
     hs_test_system_free(w.system);
 }
 
+/* Makes a raw run with other fetches than all before: the digits of its number. */
+static hs_code fetch_other_names(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    const char *digits[15] = {NULL};
+    int *number = self;
+    (void)values;
+    for (int i = 0; i < 14; i++)
+        digits[i] = names[*number >> i & 1];
+    ++*number;
+    return hs_raw_session_run(hs_run_context_session(run), HS_RUN_ARGS(.names = digits), NULL, err);
+}
+
+static void raw_runs_with_ever_new_fetches_in_runs_of_one_plan_do_not_fill_the_memory(void **state)
+{
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "other", .after_run = fetch_other_names);
+    enum { MOST_KEPT = 1 << 13, ALL = 1 << 14 };
+    static test_env t;
+    hs_error err;
+    int number = 0;
+    size_t live = 0;
+    (void)state;
+    test_env_init(&t);
+    hs_script *script = hs_script_new(&t.env);
+    double one = 1;
+    const hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &one);
+    for (int k = 0; k < 2; k++)
+        hs_script_constant(script, names[k], &value);
+    const hs_hook hooks[] = {{.ops = &ops, .self = &number}, {.ops = NULL}};
+    hs_session *session = hs_session_open(hs_script_backend(script), HS_SESSION_OPTIONS(.hooks = hooks), &err);
+    assert_ok(err.code, &err);
+    while (number < ALL) {
+        assert_ok(hs_session_run(session, "zero", &err), &err);
+        if (number == MOST_KEPT)
+            live = test_env_live(&t);
+    }
+    assert_in_range(test_env_live(&t), 1, live + 1000);
+    hs_session_close(session, NULL);
+    hs_script_free(script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_run_fetches_what_its_caller_and_its_hooks_request),
         cmocka_unit_test(each_run_of_a_graph_executes_what_its_caller_and_its_hooks_request),
+        cmocka_unit_test(raw_runs_with_ever_new_fetches_in_runs_of_one_plan_do_not_fill_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
