@@ -21,10 +21,11 @@ static int64_t age_of(const hs_raw_session *raw, const hs__graph_node *value)
 {
     const struct hs_session *session = hs__session_of(raw);
     const hs_run_context *context = &session->context;
-    const bool evaluates = context->kind == HS_RUN_EVAL && !context->boundary; /* boundaries come after training runs */
+    /* boundaries come after training runs; own steps train, so that at level 0 an evaluation among them is over */
+    const bool evaluates =
+        context->kind == HS_RUN_EVAL && !context->boundary && (session->level || !session->makes_own_steps);
     const bool computes = raw->values_computed & 1 << (evaluates ? HS_RUN_EVAL : HS_RUN_TRAIN);
-    const bool own_steps = session->makes_own_steps && !(evaluates && session->level); /* level 0: the run is over */
-    return hs__graph_computed_at(graph_session_of(raw), value, own_steps, computes);
+    return hs__graph_computed_at(graph_session_of(raw), value, session->makes_own_steps && !evaluates, computes);
 }
 
 int64_t hs_raw_session_computed_at(hs_raw_session *raw, const char *tensor)

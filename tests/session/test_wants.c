@@ -278,13 +278,20 @@ static void a_discarded_step_leaves_the_age_of_a_declined_value(void **state)
     assert_contains(o->t.log, "INFO: step 4: loss = not computed in this step");
 }
 
-static void the_end_after_an_evaluation_sees_the_age_of_the_last_step(void **state)
+static void after_an_evaluation_the_age_is_that_of_the_last_step(void **state)
 {
     own *o = *state;
+    hs_state_copy *copy = NULL;
+    const hs_run_args evaluation = HS_INIT(hs_run_args, .kind = HS_RUN_EVAL, .names = HS_NAMES("weight"));
     own_open_hook(o, hs_logging_tensor(.tensors = HS_NAMES("loss"), .when = HS_EVERY_STEPS(3), .at_end = true));
-    steps_that_want(o, 4);
-    assert_ok(hs_session_run_args(o->session, HS_RUN_ARGS(.kind = HS_RUN_EVAL, .names = HS_NAMES("weight")), NULL, &o->err),
-              &o->err);
+    steps_that_want(o, 3);
+    assert_ok(hs_raw_session_copy_state(hs_session_raw(o->session), &copy, &o->err), &o->err);
+    assert_ok(hs_raw_session_restore_copy(hs_session_raw(o->session), copy, &o->err), &o->err);
+    hs_state_copy_free(copy);
+    assert_ok(hs_session_run_args(o->session, &evaluation, NULL, &o->err), &o->err);
+    assert_int_equal(age(o, "loss"), -1);
+    steps_that_want(o, 1);
+    assert_ok(hs_session_run_args(o->session, &evaluation, NULL, &o->err), &o->err);
     own_close(o);
     assert_contains(o->t.log, "INFO: step 4: loss = not computed in this step");
 }
@@ -732,7 +739,7 @@ int main(void)
         own_test(a_name_that_is_not_a_value_is_wanted_and_logged_once),
         own_test(a_declined_value_keeps_its_age),
         own_test(a_discarded_step_leaves_the_age_of_a_declined_value),
-        own_test(the_end_after_an_evaluation_sees_the_age_of_the_last_step),
+        own_test(after_an_evaluation_the_age_is_that_of_the_last_step),
         own_test(a_summary_has_a_value_that_is_fed),
         own_test(an_age_is_unknown_after_opening_restore_and_rollback),
         own_test(an_age_is_unknown_after_a_recovery),
