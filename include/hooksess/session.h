@@ -199,7 +199,7 @@ HS_API hs_code hs_step_end(hs_session *session);
  *
  * If it returns false, you may leave the old value, which keeps its age (hs_raw_session_computed_at). Hooks do not use a
  * value of an earlier step, or log "not computed in this step" (docs/guide/values.md). This concerns log lines and rows at
- * the end, hooks of the program whose `when` has `last`, and the metric of hs_checkpoint_saver.
+ * the end, hooks of the program whose `when` has `last`, the metric of hs_checkpoint_saver, and hs_evaluation without ops.
  *
  * True, too, outside of such a step and for a name that is not a value, which is logged once. */
 HS_API bool hs_session_wants(hs_session *session, const char *tensor);
