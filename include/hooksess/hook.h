@@ -82,7 +82,7 @@ typedef struct hs_hook_ops {
     size_t size;
     const char *name; /* (required) without ':' if the hook has save_state, or steps in `when` */
     /* Tensors and ops that it fetches in each run for which it is called, for hs_run_values_number(values, 0) and so on.
-     * They must exist after `begin`. Borrowed. NULL: none */
+     * They must exist after `begin`. Borrowed: do not change the list while the session is open. NULL: none */
     const char *const *fetches;
     hs_code (*begin)(void *self, hs_backend backend, hs_error *err);
     hs_code (*after_create_session)(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err);
