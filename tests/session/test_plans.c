@@ -210,9 +210,9 @@ static void raw_runs_with_ever_new_fetches_in_runs_of_one_plan_do_not_fill_the_m
     test_env_init(&t);
     hs_script *script = hs_script_new(&t.env);
     double one = 1;
-    const hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &one);
+    const hs_tensor tensor = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &one);
     for (int k = 0; k < 2; k++)
-        hs_script_constant(script, names[k], &value);
+        hs_script_constant(script, names[k], &tensor);
     const hs_hook hooks[] = {{.ops = &ops, .self = &number}, {.ops = NULL}};
     hs_session *session = hs_session_open(hs_script_backend(script), HS_SESSION_OPTIONS(.hooks = hooks), &err);
     assert_ok(err.code, &err);
