@@ -120,7 +120,8 @@ static bool is_outdated(const pass *p)
     const char *found = NULL;
     if (hook->eval_op || hook->reset_ops)
         return false;
-    for (size_t i = 0; !hs__session_rank(p->session) && hook->metrics[i]; i++)
+    const bool is_chief = hs__session_rank(p->session) == 0;
+    for (size_t i = 0; is_chief && hook->metrics[i]; i++)
         if (hs_raw_session_computed_at(p->session, hook->metrics[i]) < p->step)
             found = hook->metrics[i];
     if (found)

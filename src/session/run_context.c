@@ -87,8 +87,6 @@ void hs_run_context_request_save(hs_run_context *run)
 
 int64_t hs__run_context_requests(const hs_run_context *run)
 {
-    if (!run)
-        return 0;
     const struct hs_session *session = run->session;
     return hs__is_replica(session)
                ? session->schedule.group_requests
