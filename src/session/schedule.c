@@ -87,7 +87,8 @@ void hs__schedule_free(struct hs_session *session)
     hs__free(&session->env, session->schedule.due);
 }
 
-/* Whether global steps can still meet a condition. */
+/* Whether global steps can still meet a condition. If all listed steps have passed, the step is not read for them, so that
+ * they do not come again if the program sets it back. */
 static bool needs_step(const hs__hook_schedule *h)
 {
     return !h->counts_runs && (h->every_n_steps || h->next_listed != INT64_MAX || h->due_from != INT64_MAX);
