@@ -285,7 +285,7 @@ static void a_similar_name_is_suggested(void **state)
     hs_graph_value(b->graph, "eval/accuracy", HS_DOUBLE, HS_SCALAR, &value);
     assert_fails(hs_backend_find(backend, "los:0", &node, &b->err), HS_NOT_FOUND, &b->err,
                  "'los:0' is not in the graph; did you mean 'loss'?");
-    assert_fails(hs_backend_find(backend, "acuracy", &node, &b->err), HS_NOT_FOUND, &b->err,
+    assert_fails(hs_backend_find(backend, "accurate", &node, &b->err), HS_NOT_FOUND, &b->err,
                  "did you mean 'eval/accuracy'?");
     assert_fails(hs_backend_find(backend, "gradients", &node, &b->err), HS_NOT_FOUND, &b->err, "");
     assert_null(strstr(b->err.message, "did you mean"));

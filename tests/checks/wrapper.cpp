@@ -356,7 +356,7 @@ void a_lambda_acts_every_n_steps(const std::string &directory)
 {
     const std::string place = directory + "/every";
     double last = 0;
-    int calls = 0, befores = 0;
+    int calls = 0, before_calls = 0;
     for (int64_t end : {1, 3, 4, 7}) { /* resumed: at the steps of an uninterrupted training */
         model m;
         hs::graph g;
@@ -365,7 +365,7 @@ void a_lambda_acts_every_n_steps(const std::string &directory)
         before.when = every_two_steps();
         before.before_run = [&](hs::run_context &run) {
             CHECK(run.global_step() % 2 == 1);
-            befores++;
+            before_calls++;
         };
         const hs_hook hooks[] = {squares_of(last, calls), hs::hook("before", before), stop_at(end), {}};
         const hs_training_options options = options_for(place, hooks);
@@ -377,7 +377,7 @@ void a_lambda_acts_every_n_steps(const std::string &directory)
         }
         CHECK(s.close().exit_code() == 0);
     }
-    CHECK(calls == 3 && befores == 3);
+    CHECK(calls == 3 && before_calls == 3);
 }
 
 void the_listed_steps_of_a_lambda_are_copied(const std::string &directory)
