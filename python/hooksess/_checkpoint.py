@@ -40,7 +40,7 @@ _TYPES = {
     17: numpy.uint16, 18: numpy.complex128, 19: numpy.float16, 22: numpy.uint32, 23: numpy.uint64,
 }
 _OWN = "hooksess/"
-_STATES = ("hooksess/state/", "hooksess/hook/")
+_STATES = ("hooksess/state/", "hooksess/hook/", "hooksess/schedule/")
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Checkpoint(Mapping[str, Array]):
         return array.reshape([n for n, keep in zip(lengths, kept) if keep])
 
     def states(self) -> dict[str, State]:
-        """Reads what the checkpoint holds besides variables, by name ("state/NAME", "hook/NAME")."""
+        """Reads what the checkpoint holds besides variables, by name ("state/NAME", "hook/NAME", "schedule/NAME")."""
         keys = [key for key in self._tensors if key.startswith(_STATES) and ":" not in key]
         return {state.name: state for state in map(self._state, keys)}
 

@@ -52,6 +52,7 @@ class Trained(TestCase):
         self.assertEqual(states["state/plain"], hooksess.State("state/plain", struct.pack("=q", 50), 0, None))
         self.assertEqual(states["state/position"], hooksess.State("state/position", struct.pack("=q", 50), 3, "data set größe 7"))
         self.assertEqual(states["hook/chart"].data, b"abc")
+        self.assertEqual(len(states["schedule/checkpoint_saver"].data), 24)
         self.assertFalse([name for name in states if ":" in name])
 
     def test_a_safetensors_file_opens_like_a_checkpoint(self):
