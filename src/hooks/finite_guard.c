@@ -732,7 +732,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))
         code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);
     hook->base.flags = HS_HOOK_ALL_RANKS;
-    if (hook->base.when.every_n_secs && o->losses) /* the clock decides which losses are seen */
+    if (hook->base.when.every_n_secs != 0 && o->losses) /* the clock decides which losses are seen */
         hook->base.flags |= HS_HOOK_STATE_VARIES;
     if (has_names(o->losses)) /* their last values */
         hook->base.flags |= HS_HOOK_PER_RANK | HS_HOOK_ANY_RANK_COUNT;
