@@ -79,7 +79,7 @@ void hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, 
     session->failures.n_failing += hook->cold->failures_in_a_row++ == 0;
     hook->cold->failing = callback;
     hs__set_kinds(hook, 0);
-    session->plans[0].is_fixed = false;
+    session->plans[0].is_whole = false;
     bool disable = hook->cold->max_failures && hook->cold->failures_in_a_row >= hook->cold->max_failures;
     hook->cold->retry_at_ns =
         disable ? INT64_MAX : hs_env_monotonic_ns(&session->env) + hs__backoff_ns(hook->cold->failures_in_a_row);
@@ -122,7 +122,7 @@ void hs__unmute_due(struct hs_session *session)
         hs__set_kinds(hook, hook->cold->wanted_kinds);
         session->failures.n_muted--;
         session->schedule.next_run = 0; /* it may be due */
-        session->plans[0].is_fixed = false;
+        session->plans[0].is_whole = false;
         if (hook->cold->create_pending)
             retry_create(session, hook);
     }

@@ -31,13 +31,45 @@ static uint8_t kind_bit(const struct hs_session *session)
     return (uint8_t)(1 << session->context.kind);
 }
 
-static hs_code add_hook_request(struct hs_session *session, hs__hook *hook, const hs_run_args *given, hs_error *err)
+/* Begins the plan of this run anew, with the requests of the caller and of the first due hooks. */
+static void rebuild_plan(struct hs_session *session, size_t n_hooks)
 {
-    const hs_run_args *args;
-    hs_code code = hs__copy_args(&hook->cold->args, given, &args, err);
-    return code ? code
-                : hs__add_request(session, &session->plans[0], HS__FIRST_HOOK + (size_t)(hook - session->hooks), args,
-                                  hook->cold->ops.name, &hook->values.request, err);
+    hs__run_plan *plan = &session->plans[0];
+    hs__run_plan_begin(plan, ++session->runs);
+    if (plan->caller)
+        hs__run_plan_add_fetches(plan, &session->requests, plan->caller);
+    for (size_t i = 0; i < n_hooks; i++) {
+        const hs__hook *hook = session->schedule.due[i];
+        if (hook->before_kinds & kind_bit(session) && hook->values.request)
+            hs__run_plan_add_fetches(plan, &session->requests, hook->values.request);
+    }
+}
+
+/* Adds what the due hook `which` requests to the plan, which has it already if it is the plan of the run before and
+ * *keeps_plan. `planned` is its request then; `given` NULL: it requests nothing. */
+static hs_code add_hook_request(struct hs_session *session, size_t which, const hs__request *planned,
+                                const hs_run_args *given, bool *keeps_plan, hs_error *err)
+{
+    hs__hook *hook = session->schedule.due[which];
+    const hs_run_args *args = NULL;
+    hs__request *request = NULL;
+    hs_code code = given ? hs__copy_args(&hook->cold->args, given, &args, err) : HS_OK;
+    if (!code && args && !hs__requests_nothing(args))
+        code = hs__request_of(&session->requests, HS__FIRST_HOOK + (size_t)(hook - session->hooks), args, &request, err);
+    if (code)
+        return code;
+    const bool is_plain = !request || !(request->n_feeds || args->options);
+    if (*keeps_plan && request == planned && is_plain) {
+        hook->values.request = request;
+        return HS_OK;
+    }
+    if (*keeps_plan)
+        rebuild_plan(session, which);
+    *keeps_plan = false;
+    if (request)
+        code = hs__run_plan_add(&session->plans[0], &session->requests, request, args, hook->cold->ops.name, err);
+    hook->values.request = code ? NULL : request;
+    return code;
 }
 
 /* Handles the rare results of a callback: a requested stop; a failure; an error that the callback set although it
@@ -112,7 +144,8 @@ HS__COLD static hs_code observe_after_run(struct hs_session *session, hs__hook *
     return code;
 }
 
-static hs_code call_before_run(struct hs_session *session, hs_error *err)
+/* keeps_plan: the plan is that of the run before, as long as the hooks request the same. */
+static hs_code call_before_run(struct hs_session *session, bool keeps_plan, hs_error *err)
 {
     const uint8_t kind = kind_bit(session);
     const hs__schedule *schedule = &session->schedule;
@@ -122,6 +155,7 @@ static hs_code call_before_run(struct hs_session *session, hs_error *err)
         if (!(hook->before_kinds & kind))
             continue;
         const hs_run_args *args = hook->fetches;
+        const hs__request *planned = hook->values.request;
         hs_code code = HS_OK;
         hook->values.request = NULL;
         session->callee = hook;
@@ -129,10 +163,14 @@ static hs_code call_before_run(struct hs_session *session, hs_error *err)
         if (hook->before_run)
             code = session->observed ? observe_before_run(session, hook, &args, err)
                                      : hook->before_run(hook->self, &session->context, &args, err);
-        if (!code && args)
-            code = add_hook_request(session, hook, args, err);
+        if (!code && (args || keeps_plan))
+            code = add_hook_request(session, i, planned, args, &keeps_plan, err);
         if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "before_run", code, err)))
             return code;
+        if (keeps_plan && hook->values.request != planned) { /* a best-effort hook has failed */
+            rebuild_plan(session, i);
+            keeps_plan = false;
+        }
     }
     session->plans[0].is_fixed = is_fixed;
     return HS_OK;
@@ -270,21 +308,26 @@ static hs_code find_cause(const hs_session *session, hs_code code, hs_error *err
     return thread_error.code;
 }
 
-/* Makes the plan of a run from the requests of the caller and the hooks. */
-static hs_code make_plan(struct hs_session *session, hs__request *caller, const hs_run_args *args, hs_error *err)
+/* Makes the plan of a run from the requests of the caller and the hooks. keeps_plan: begins with that of the run before. */
+static hs_code make_plan(struct hs_session *session, bool keeps_plan, hs__request *caller, const hs_run_args *args,
+                         hs_error *err)
 {
     hs__run_plan *plan = &session->plans[0];
     hs_code code = HS_OK;
-    hs__run_plan_begin(plan, ++session->runs);
+    if (keeps_plan)
+        hs__run_plan_reuse(plan);
+    else
+        hs__run_plan_begin(plan, ++session->runs);
+    plan->is_whole = false;
     plan->caller = caller;
     plan->kind = (uint8_t)session->context.kind;
-    if (caller)
+    if (caller && !keeps_plan)
         code = hs__run_plan_add(plan, &session->requests, caller, args, "the caller", err);
     if (!code)
-        code = call_before_run(session, err);
+        code = call_before_run(session, keeps_plan, err);
     if (!code && hs__is_replica(session))
         code = check_collectives(session, err);
-    plan->is_fixed &= !code && !plan->call.n_feeds && !plan->call.options;
+    plan->is_whole = !code && !plan->call.n_feeds && !plan->call.options;
     return code;
 }
 
@@ -300,17 +343,17 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
     if (code)
         return code;
     session->values.request = caller;
-    plan->is_fixed &= plan->caller == caller && plan->kind == args->kind && !args->options;
+    plan->is_whole &= plan->caller == caller && plan->kind == args->kind && !args->options;
     begin_context(session, args, 0);
     hs__begin_timing(session, args->kind);
     hs__unmute(session);
     session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
     code = hs__schedule_before(session, err);
-    if (!code && plan->is_fixed)
+    if (!code && plan->is_whole && plan->is_fixed)
         hs__run_plan_reuse(plan);
     else if (!code)
-        code = make_plan(session, caller, args, err);
+        code = make_plan(session, plan->is_whole, caller, args, err);
     if (session->observed)
         hs__set_current_hook(session, NULL);
     if (code)

@@ -34,7 +34,8 @@ typedef struct hs__run_plan {
     hs_run_options merged;  /* the call's options, if they are merged or of another size */
     hs_debug_watch *watches;
     size_t watches_capacity;
-    bool is_fixed;             /* another run of this kind with this request of its caller has the same plan */
+    bool is_whole;             /* another run of this kind with the same due hooks and requests has the same plan; */
+    bool is_fixed;             /* and the hooks have no before_run, which could request something else */
     uint8_t kind;              /* hs_run_kind */
     const hs__request *caller; /* NULL: it requested nothing */
     bool in_use;               /* a requester may still read the values */
@@ -58,7 +59,7 @@ static inline void hs__run_plan_begin(hs__run_plan *plan, uint64_t number)
     plan->call.plan = number;
     plan->call.n_fetches = plan->call.n_feeds = 0;
     plan->call.options = NULL;
-    plan->is_fixed = false;
+    plan->is_whole = false;
 }
 /* Adds the fetches. The plan must have room for all nodes. */
 static inline void hs__run_plan_add_fetches(hs__run_plan *plan, const hs__requests *all, const hs__request *request)

@@ -112,7 +112,7 @@ static void list_due(struct hs_session *session)
 {
     hs__schedule *s = &session->schedule;
     s->n_due = 0;
-    s->is_acting = session->plans[0].is_fixed = false;
+    s->is_acting = session->plans[0].is_whole = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
         const hs__hook_schedule *h = &s->hooks[i];
         s->is_acting |= h->acts;

@@ -5,15 +5,17 @@
 #include <hooksess/graph.h>
 #include <hooksess/testing.h>
 
-enum { HOOKS = 4, NAMES = 6, RUNS = 3000 };
+enum { HOOKS = 6, NAMES = 6, RUNS = 3000 };
 
 static const char *const names[NAMES] = {"zero", "one", "two", "three", "four", "five"};
 
 typedef struct {
     const char *fetched[3];
     hs_hook_ops ops;
-    bool called; /* in this run */
-    bool fails;  /* its next call fails, and the session leaves it out for a while */
+    bool called;     /* in this run */
+    bool fails;      /* its next call fails, and the session leaves it out for a while */
+    uint64_t random; /* of a hook with before_run */
+    hs_run_args args;
 } reader;
 
 typedef struct {
@@ -31,10 +33,15 @@ typedef struct {
     value values[NAMES];
 } world;
 
+static unsigned draw(uint64_t *random, unsigned below)
+{
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(*random >> 33) % below;
+}
+
 static unsigned any(world *w, unsigned below)
 {
-    w->random = w->random * 6364136223846793005u + 1442695040888963407u;
-    return (unsigned)(w->random >> 33) % below;
+    return draw(&w->random, below);
 }
 
 static void check_values(const hs_run_values *values, const char *const *fetched)
@@ -56,6 +63,30 @@ static hs_code read_values(void *self, hs_run_context *run, const hs_run_values 
     bool fails = r->fails;
     r->fails = false;
     return fails ? hs_error_set(err, HS_INTERNAL, "the disk is full") : HS_OK;
+}
+
+/* Mostly requests the same as in the run before. */
+static hs_code decide(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    reader *r = self;
+    (void)run;
+    if (draw(&r->random, 4) == 0) {
+        r->fetched[0] = draw(&r->random, 3) ? names[draw(&r->random, NAMES)] : NULL;
+        r->fetched[1] = draw(&r->random, 2) ? names[draw(&r->random, NAMES)] : NULL;
+    }
+    r->args = (hs_run_args)HS_INIT(hs_run_args, .names = r->fetched);
+    if (r->fetched[0])
+        *args = &r->args;
+    bool fails = r->fails;
+    r->fails = false;
+    return fails ? hs_error_set(err, HS_INTERNAL, "the disk is full") : HS_OK;
+}
+
+static hs_hook deciding_hook(reader *r, uint64_t random)
+{
+    r->random = random;
+    r->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = "deciding", .before_run = decide, .after_run = read_values);
+    return (hs_hook){.ops = &r->ops, .self = r};
 }
 
 static hs_hook reader_hook(reader *r, const char *first, const char *second)
@@ -108,6 +139,7 @@ static void make_run(world *w)
     for (int i = 0; i < HOOKS; i++)
         w->readers[i].called = false;
     w->readers[3].fails = any(w, 4) == 0;
+    w->readers[5].fails = any(w, 10) == 0;
     assert_ok(hs_session_run_args(w->session, &args, &values, &err), &err);
     check_values(values, wanted);
     add_once(fetched, wanted);
@@ -123,12 +155,17 @@ static void run_many(world *w, hs_backend backend)
 {
     hs_error err;
     int periodic = 0, best_effort = 0;
-    hs_hook hooks[HOOKS + 1] = {reader_hook(&w->readers[0], "one", NULL), reader_hook(&w->readers[1], "two", "one"),
-                                reader_hook(&w->readers[2], "three", "zero"), reader_hook(&w->readers[3], "four", NULL)};
+    hs_hook hooks[HOOKS + 1] = {reader_hook(&w->readers[0], "one", NULL),
+                                reader_hook(&w->readers[1], "two", "one"),
+                                reader_hook(&w->readers[2], "three", "zero"),
+                                reader_hook(&w->readers[3], "four", NULL),
+                                deciding_hook(&w->readers[4], 3),
+                                deciding_hook(&w->readers[5], 4)};
     hooks[1].flags = HS_HOOK_EVAL;
     hooks[2].flags = HS_HOOK_TRAIN | HS_HOOK_EVAL;
     hooks[2].when = (hs_trigger){.every_n_secs = 7};
     hooks[3] = hs_hook_best_effort(hooks[3], 0);
+    hooks[5] = hs_hook_best_effort(hooks[5], 0);
     w->session = hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = hooks), &err);
     assert_ok(err.code, &err);
     for (int i = 0; i < RUNS; i++) {
