@@ -103,6 +103,11 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     if (!hook->writes_now || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
     const int64_t step = hook->step;
+    hook->writes_now = false;
+    if (hs_run_context_global_step(run, NULL) != step) { /* a later hook has failed in the traced run */
+        drop_metadata(hook);
+        return HS_OK;
+    }
     const hs_bytes metadata = {hook->metadata, hook->metadata_bytes};
     const hs__trace_options options = {
         .directory = hook->trace_dir, .metadata = metadata, .show_memory = hook->show_memory};
@@ -111,7 +116,6 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
         hs_raw_session_summary_writer(hs_run_context_session(run), hook->trace_dir, &writer, &error) ||
         hs_summary_writer_run_metadata(writer, tag, metadata, step, &error)) /* for TensorBoard */
         skip_profile(hook, error.message);
-    hook->writes_now = false;
     drop_metadata(hook);
     return HS_OK;
 }

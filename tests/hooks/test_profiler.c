@@ -131,6 +131,26 @@ static void a_run_that_fails_is_not_profiled(void **state)
     assert_int_equal(after_one(s), 1);
 }
 
+static hs_code fail_at_two(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)values;
+    hs_run_context_request_boundary(run);
+    return hs_run_context_global_step(run, err) == 2 ? hs_error_set(err, HS_INTERNAL, "failed") : HS_OK;
+}
+
+static void a_run_in_which_a_later_hook_fails_is_not_profiled(void **state)
+{
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "failing", .after_run = fail_at_two);
+    stage *s = *state;
+    const hs_hook hooks[] = {every(s, 2), HS_HOOK(.ops = &ops)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(stage_run_once(s, "train"), HS_INTERNAL);
+    assert_int_equal(after_one(s), 0);
+    assert_int_equal(after_one(s), 1);
+    assert_true(has_timeline(s, 4));
+}
+
 static void by_seconds_the_step_is_read_only_in_runs_that_are_due(void **state)
 {
     stage *s = *state;
@@ -357,6 +377,7 @@ int main(void)
         with_stage(runs_of_several_steps),
         with_stage(bh_109s_only_runs_that_are_due_are_traced),
         with_stage(a_run_that_fails_is_not_profiled),
+        with_stage(a_run_in_which_a_later_hook_fails_is_not_profiled),
         with_stage(by_seconds_the_step_is_read_only_in_runs_that_are_due),
         with_stage(bh_109s_a_resumed_run_continues_the_schedule),
         with_stage(by_seconds_a_resumed_run_starts_a_new_interval),
