@@ -69,9 +69,7 @@ typedef struct hs_backend_call {
     /* hs_op_pass_gate, in the run's thread. May be NULL */
     hs_code (*pass_gate)(void *user, hs_error *err);
     bool (*has_input)(void *user); /* hs_op_has_input. May be NULL */
-    /* Calls of a session with the same number have the same fetches, and no feeds, so that what was found out about them
-     * is still true. 0: no number */
-    uint64_t plan;
+    uint64_t plan; /* consecutive calls of a session with the same number have the same fetches and no feeds. 0: unknown */
 } hs_backend_call;
 
 /* A flag: values stay valid until the next run of the same level. Without it, the session copies them. */

@@ -49,7 +49,6 @@ typedef struct {
     listener_list listeners;
     bool no_graph_def;
     bool due, requested;        /* due: in the next boundary; requested: because the program requested it */
-    int64_t requests;           /* hs__run_context_requests at the last look */
     int64_t saved_step;         /* NOT_SAVED: the state in memory was not saved */
     int64_t stopped_step;       /* the step at which a stop took effect: saved there, or never. NOT_SAVED: none */
     int64_t restore_generation; /* hs_raw_session_restores when these two were set */
@@ -247,7 +246,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->saved_step = hook->stopped_step = NOT_SAVED;
     hook->pending_abandoned = false;
     hook->due = hook->requested = false;
-    hook->requests = 0;
     hook->writer = NULL;
     hook->session_env = hs_backend_env(backend);
     hook->policy.failures = 0;
@@ -532,14 +530,9 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hs_code code = poll_pending(hook, run, err);
     if (code)
         return code;
-    if (hook->follows) { /* rank 0 decides */
-        hook->requests = hs__run_context_requests(run);
+    if (hook->follows) /* rank 0 decides */
         return HS_OK;
-    }
-    int64_t requests = hs__run_context_requests(run);
-    bool requested = requests != hook->requests;
-    hook->requests = requests;
-    hook->requested |= requested;
+    hook->requested |= hs__run_context_is_requested(run);
     if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_PAUSE) /* a stop has ended the wait in the boundary */
         fires = true;
     else if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_RETRY)
@@ -595,7 +588,7 @@ static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t
     if (code)
         record_skipped_save(&hook->policy, run, step, &error);
     else if (again) /* the intervals begin with the late save */
-        hs__run_context_acted(run, true, hook->requests);
+        hs__run_context_acted(run, true);
     return HS_OK;
 }
 
@@ -612,17 +605,15 @@ static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, 
     hs_code code = HS_OK;
     bool restored = is_restored_from_step(hook, hs_run_context_session(run), step);
     hook->due = hook->requested = false; /* a recovery cancels a save that was due */
-    bool saves =
-        !restored && (hook->first || is_listed(&hook->base.when, step) || hs__run_context_requests(run) != hook->requests);
+    bool requested = hs__run_context_is_requested(run);
+    bool saves = !restored && (hook->first || requested || is_listed(&hook->base.when, step));
     report_save_time(&hook->time, run);
     if (restored)
         hook->saved_step = step;
     else if (saves && !hook->follows)
         code = save(hook, run, step, false, err);
-    if (!code && (restored || saves)) { /* otherwise a restored schedule continues */
-        hook->requests = hs__run_context_requests(run);
-        hs__run_context_acted(run, false, hook->requests);
-    }
+    if (!code && (restored || saves)) /* otherwise a restored schedule continues */
+        hs__run_context_acted(run, false);
     return code;
 }
 
@@ -697,7 +688,7 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
         hook->stopped_step = NOT_SAVED;
         hook->pending_abandoned = hook->pending != NULL;
         if (which != HS_BOUNDARY_CREATED) /* a rollback: its step needs no save */
-            hs__run_context_acted(run, false, hook->requests);
+            hs__run_context_acted(run, false);
     }
     if (is_last_save(run) && hook->pending)
         hs_saver_wait(hook->pending);

@@ -31,11 +31,11 @@ static uint8_t kind_bit(const struct hs_session *session)
     return (uint8_t)(1 << session->context.kind);
 }
 
-/* Begins the plan of this run anew, with the requests of the caller and of the first due hooks. */
+/* Empties the plan of this run, and adds the requests of the caller and of the first `n_hooks` due hooks. */
 static void rebuild_plan(struct hs_session *session, size_t n_hooks)
 {
     hs__run_plan *plan = &session->plans[0];
-    hs__run_plan_begin(plan, ++session->runs);
+    hs__run_plan_begin(plan, ++session->n_plans);
     if (plan->caller)
         hs__run_plan_add_fetches(plan, &session->requests, plan->caller);
     for (size_t i = 0; i < n_hooks; i++) {
@@ -263,10 +263,10 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
 
 hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
 {
-    const hs__hook_schedule *when = &session->schedule.hooks[hook - session->hooks];
-    bool is_due = when->last && hook->kinds && hs__schedule_is_due_last(session, hook);
-    if (when->last &&
-        !hook->cold->best_effort) /* a stop or an end of input on one rank may have skipped its last act there */
+    if (!session->schedule.hooks[hook - session->hooks].last)
+        return HS_OK;
+    bool is_due = hook->kinds && hs__schedule_is_due_last(session, hook);
+    if (!hook->cold->best_effort) /* a stop or an end of input on one rank may have skipped its last act there */
         is_due = hs_raw_session_agree(&session->raw, is_due);
     if (!is_due)
         return HS_OK;
@@ -317,7 +317,7 @@ static hs_code make_plan(struct hs_session *session, bool keeps_plan, hs__reques
     if (keeps_plan)
         hs__run_plan_reuse(plan);
     else
-        hs__run_plan_begin(plan, ++session->runs);
+        hs__run_plan_begin(plan, ++session->n_plans);
     plan->is_whole = false;
     plan->caller = caller;
     plan->kind = (uint8_t)session->context.kind;

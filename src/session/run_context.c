@@ -85,14 +85,6 @@ void hs_run_context_request_save(hs_run_context *run)
         hs_session_request_save(run->session);
 }
 
-int64_t hs__run_context_requests(const hs_run_context *run)
-{
-    const struct hs_session *session = run->session;
-    return hs__is_replica(session)
-               ? session->schedule.group_requests
-               : atomic_load_explicit(&((struct hs_session *)session)->save_requests, memory_order_relaxed);
-}
-
 bool hs_run_context_stop_requested(const hs_run_context *run)
 {
     return !run || run->stop;

@@ -358,7 +358,16 @@ bool hs__run_context_is_due(const hs_run_context *run)
     return h->by_when || !h->is_set;
 }
 
-void hs__run_context_acted(hs_run_context *run, bool restarts, int64_t requests)
+bool hs__run_context_is_requested(hs_run_context *run)
+{
+    struct hs_session *session = run->session;
+    hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
+    if (run->boundary)
+        h->requested = requests_of(session, h);
+    return h->requested != h->requests;
+}
+
+void hs__run_context_acted(hs_run_context *run, bool restarts)
 {
     struct hs_session *session = run->session;
     hs__schedule *s = &session->schedule;
@@ -372,7 +381,6 @@ void hs__run_context_acted(hs_run_context *run, bool restarts, int64_t requests)
     if (!h->started)
         start(s, h, position(s, h));
     h->by_steps = restarts;
-    h->requested = requests;
     mark(session, h);
     s->is_stale = true;
 }
@@ -401,7 +409,7 @@ bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
 {
     hs__schedule *s = &session->schedule;
     const hs__hook_schedule *h = &s->hooks[hook - session->hooks];
-    if (!h->last || !s->all_runs)
+    if (!s->all_runs)
         return false;
     if (s->has_step && !h->counts_runs) { /* runs without hooks may have changed it */
         int64_t step = hs_raw_session_global_step(&session->raw, NULL);
@@ -423,9 +431,9 @@ void hs__schedule_restart(struct hs_session *session)
         hs__hook_schedule *h = &session->schedule.hooks[i];
         h->started = false;
         h->marked &= !h->first || h->is_saved;
+        h->is_news = h->after_saves;
     }
-    hs__schedule_saved(session);
-    session->schedule.restarts = true;
+    session->schedule.is_stale = session->schedule.restarts = true;
     session->schedule.restores = session->raw.restores;
 }
 

@@ -8,15 +8,15 @@
 
 /* What the session does for some built-in hooks only: tests/checks/no_privileges.py lists them. */
 
-/* Returns the number of save requests so far (hs_session_request_save, SIGUSR1); in a group, of those that all ranks know.
- * A saver saves when it has grown. */
-int64_t hs__run_context_requests(const hs_run_context *run);
-/* In before_run and after_run: true if a condition of the hook's `when` is met, or it has none. False: the hook is called
- * because of hs_raw_session_due_from. */
+/* In before_run and after_run: true if a condition of the hook's `when` is met, or if it is empty. False: the hook is
+ * called because of hs_raw_session_due_from. */
 bool hs__run_context_is_due(const hs_run_context *run);
-/* In a boundary: the hook has acted at this step, for save requests up to this number (hs__run_context_requests).
- * `restarts`: every_n_steps counts from here, too. */
-void hs__run_context_acted(hs_run_context *run, bool restarts, int64_t requests);
+/* For a hook with on_request: true if a save was requested (hs_session_request_save, SIGUSR1) since the hook last acted. In
+ * a run, as the schedule has seen it; in a boundary, until now. The next act answers these requests. */
+bool hs__run_context_is_requested(hs_run_context *run);
+/* In a boundary: the hook has acted at this step. every_n_secs counts from now on; with `restarts`, every_n_steps from this
+ * step. */
+void hs__run_context_acted(hs_run_context *run, bool restarts);
 /* For the hook that is being called: whether its interval has begun, by an act, or without `first` at the session's begin.
  * Else this is its first act. */
 bool hs__raw_session_interval_has_begun(const hs_raw_session *session);

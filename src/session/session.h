@@ -253,7 +253,7 @@ struct hs_session {
 
     hs__requests requests;
     hs__run_plan plans[2]; /* by level */
-    uint64_t runs;
+    uint64_t n_plans;      /* made so far: their numbers */
     hs_run_context context;
     hs_run_values values;        /* the caller's */
     hs_run_values raw_values[2]; /* of raw runs, by level */
@@ -605,20 +605,6 @@ void hs__session_free(struct hs_session *session);
 void hs__plans_init(struct hs_session *session);
 /* After a recovery: the threads are new ones. */
 void hs__forget_thread_failure(struct hs_session *session);
-/* Begins a raw run at the session's level: its plan, empty. A run at level 1 first copies values of the run at level 0 that
- * it could overwrite. */
-static inline hs_code hs__begin_plan(struct hs_session *session, hs__run_plan **out, hs_error *err)
-{
-    const size_t level = session->level;
-    if (level && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES)) {
-        hs_code code = hs__run_plan_preserve(&session->plans[0], err);
-        if (code)
-            return code;
-    }
-    *out = &session->plans[level];
-    hs__run_plan_begin(*out, ++session->runs);
-    return HS_OK;
-}
 
 /* agreement.c. Only for sessions in a group (hs__is_replica). */
 
@@ -699,22 +685,6 @@ static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given,
 static inline bool hs__requests_nothing(const hs_run_args *args)
 {
     return !args->names && !args->fetches && !args->feeds && !args->options;
-}
-
-/* Adds args to the plan of a run. `requester` is HS__CALLER and so on; `who` is its name in errors. `*out` is NULL if the
- * args request nothing. */
-static inline hs_code hs__add_request(struct hs_session *session, hs__run_plan *plan, size_t requester,
-                                      const hs_run_args *args, const char *who, const hs__request **out, hs_error *err)
-{
-    hs__request *request;
-    if (hs__requests_nothing(args)) {
-        *out = NULL;
-        return HS_OK;
-    }
-    hs_code code = hs__request_of(&session->requests, requester, args, &request, err);
-    if (!code && !(code = hs__run_plan_add(plan, &session->requests, request, args, who, err)))
-        *out = request;
-    return code;
 }
 
 /* run_context.c */

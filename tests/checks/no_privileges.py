@@ -12,7 +12,7 @@ import sys
 EXCEPTIONS = {
     ("checkpoint_saver.c.o", "hs__run_context_acted"),
     ("checkpoint_saver.c.o", "hs__run_context_is_due"),
-    ("checkpoint_saver.c.o", "hs__run_context_requests"),
+    ("checkpoint_saver.c.o", "hs__run_context_is_requested"),
     ("checkpoint_saver.c.o", "hs__raw_session_grace_secs"),
     ("checkpoint_saver.c.o", "hs__raw_session_set_save_secs"),
     ("finite_guard.c.o", "hs__run_context_is_due"),

@@ -161,7 +161,7 @@ static hs_code m_before(void *self, hs_run_context *run, const hs_run_args **arg
     int64_t step = hs_run_context_global_step(run, err);
     if (step >= 0 && step + 1 == t->at_step) {
         write_byte(t);
-        while (!hs__run_context_requests(run))
+        while (!atomic_load(&run->session->save_requests))
             pause_us(100);
     }
     return err->code;

@@ -190,25 +190,28 @@ static void a_stop_of_a_step_function_is_not_an_interruption(void **state)
     assert_false(p->outcome.interrupted);
 }
 
-static hs_code count_requests(probe *p, const probe_call *call)
+static hs_code count_call(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    if (call->point == PROBE_AFTER)
-        *(int64_t *)p->user = hs__run_context_requests(call->run);
+    (void)run, (void)values, (void)err;
+    ++*(int *)self;
     return HS_OK;
 }
 
-static void requests_are_counted(void **state)
+static void requests_by_the_session_and_by_its_raw_session_are_answered(void **state)
 {
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "answers", .after_run = count_call);
     play *p = *state;
-    int64_t seen = 7;
-    play_probe(p, a, .act = count_requests, .user = &seen);
-    play_open_probes(p, 1);
+    int acts = 0;
+    play_open(p, &HS_HOOK(.ops = &ops, .self = &acts, .when = HS_TRIGGER(.on_request = true)), 1);
     play_train(p);
-    assert_int_equal(seen, 0);
+    assert_int_equal(acts, 0);
     hs_session_request_save(p->session);
+    play_train(p);
+    assert_int_equal(acts, 1);
     hs_raw_session_request_save(hs_session_raw(p->session));
     play_train(p);
-    assert_int_equal(seen, 2);
+    play_train(p);
+    assert_int_equal(acts, 2);
     hs_session_request_save(NULL);
 }
 
@@ -452,7 +455,7 @@ int main(void)
         play_test(a_hook_can_interrupt),
         play_test(a_request_to_stop_overrides_a_request_to_interrupt),
         play_test(a_stop_of_a_step_function_is_not_an_interruption),
-        play_test(requests_are_counted),
+        play_test(requests_by_the_session_and_by_its_raw_session_are_answered),
         play_test(raw_sessions_have_the_same_requests),
         play_test(polling_is_should_stop_for_any_thread),
         play_test(the_seconds_of_a_save_are_known_once_set),
