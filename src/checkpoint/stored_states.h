@@ -34,7 +34,7 @@ hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_st
                               hs__bundle_reader *file, hs_raw_session *session, hs_error *err);
 void hs__stored_state_free(const hs__stored_state *state, const hs_env *env);
 
-/* The level of the message that the state of this key gets lost. The position of a hook's schedule may: it begins anew. */
+/* The level of the message that the state of this key gets lost. The position of a hook's schedule may: it begins again. */
 hs_log_level hs__lost_state_level(const char *key);
 /* Returns true for the key of a state, false for the name of a variable. */
 bool hs__is_state_key(const char *key);

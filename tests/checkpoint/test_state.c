@@ -262,8 +262,8 @@ static void a_state_that_its_hook_does_not_need_is_dropped_without_a_warning(voi
     assert_false(has_state(f, 2, "hooksess/hook/counter_1"));
 }
 
-/* The position of a hook's schedule may be lost: it begins anew. */
-static void a_missing_or_left_position_is_no_warning(void **state)
+/* The position of a hook's schedule may be lost: it begins again. */
+static void a_missing_or_left_position_is_logged_without_a_warning(void **state)
 {
     fixture *f = *state;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "periodic");
@@ -515,7 +515,7 @@ int main(void)
         with_fixture(unclaimed_states_are_reported),
         with_fixture(claimed_states_are_not_reported),
         with_fixture(a_state_that_its_hook_does_not_need_is_dropped_without_a_warning),
-        with_fixture(a_missing_or_left_position_is_no_warning),
+        with_fixture(a_missing_or_left_position_is_logged_without_a_warning),
         with_fixture(a_failing_save_fails_the_checkpoint),
         with_fixture(a_failing_load_fails_the_restore),
         with_fixture(a_failing_load_without_a_message),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every built-in hook restores its state from a checkpoint of an older version of the library, in which hooks counted their
- * own steps (old_checkpoint/write.c). Only the positions of their intervals begin anew. */
+ * own steps (old_checkpoint/write.c). Only their intervals begin again. */
 #include "hooks/stage.h"
 
 #include "formats/byte_order.h"
@@ -93,7 +93,7 @@ static void no_hook_warns_about_its_state(void **state)
     assert_lacks(s->t.log, "ERROR");
 }
 
-static void intervals_begin_anew(void **state)
+static void intervals_begin_again(void **state)
 {
     stage *s = *state;
     trained t = {0};
@@ -121,7 +121,7 @@ static void moving_average_has_its_averages(void **state)
     assert_true(average[0] == expected && average[1] == -expected);
 }
 
-static void schedule_and_control_have_what_was_changed(void **state)
+static void schedule_and_control_have_their_changes(void **state)
 {
     stage *s = *state;
     trained t = {0};
@@ -239,9 +239,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_old_checkpoint(no_hook_warns_about_its_state),
-        with_old_checkpoint(intervals_begin_anew),
+        with_old_checkpoint(intervals_begin_again),
         with_old_checkpoint(moving_average_has_its_averages),
-        with_old_checkpoint(schedule_and_control_have_what_was_changed),
+        with_old_checkpoint(schedule_and_control_have_their_changes),
         with_old_checkpoint(metrics_file_and_scalars_have_their_rows_and_the_metric_that_no_row_has),
         with_old_checkpoint(each_early_stopping_has_the_best_value_and_the_number_of_worse_ones),
         with_old_checkpoint(stop_after_has_the_used_time),

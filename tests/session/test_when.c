@@ -1363,6 +1363,23 @@ typedef struct {
     hs_trigger other;  /* of the first hook on rank 1, if it is set */
 } team;
 
+/* A world on a rank of the simulation, with the clock and the log of its own system. */
+static void init_rank(world *w, const hs_group *group)
+{
+    init(w);
+    w->env = *hs_simulation_env(group);
+    w->env.clock = hs_test_system_env(w->system)->clock;
+    w->env.logger = hs_test_system_env(w->system)->logger;
+    w->group = group;
+}
+
+static int end_rank(world *w)
+{
+    shut(w);
+    hs_test_system_free(w->system);
+    return 0;
+}
+
 /* Rank 0's clock is ahead, and advances by 6 s in a run; the others' clocks advance by 1 s and by 50 s. */
 static int run_rank(void *user, const hs_group *group)
 {
@@ -1371,11 +1388,7 @@ static int run_rank(void *user, const hs_group *group)
     member *m = &t->members[rank];
     world *w = &m->w;
     actor *a = m->actors;
-    init(w);
-    w->env = *hs_simulation_env(group);
-    w->env.clock = hs_test_system_env(w->system)->clock;
-    w->env.logger = hs_test_system_env(w->system)->logger;
-    w->group = group;
+    init_rank(w, group);
     w->secs = rank == 0 ? 6 : rank == 1 ? 1 : 50;
     hs_test_system_advance(w->system, 1e6 * (RANKS - rank));
     a[0] = (actor){.name = "secs", .when = HS_EVERY_SECS(10)};
@@ -1395,9 +1408,7 @@ static int run_rank(void *user, const hs_group *group)
             hs_session_request_save(w->session);
         m->code = run_once(w, HS_RUN_TRAIN);
     }
-    shut(w);
-    hs_test_system_free(w->system);
-    return 0;
+    return end_rank(w);
 }
 
 static void run_simulation(team *t, uint64_t seed, int (*run)(void *user, const hs_group *group))
@@ -1466,9 +1477,7 @@ static int run_saving_rank(void *user, const hs_group *group)
     while (!m->code && w->step < t->last_step && !hs_session_should_stop(w->session))
         m->code = run_once(w, HS_RUN_TRAIN);
     m->code = m->code == HS_STOP ? HS_OK : m->code;
-    shut(w);
-    hs_test_system_free(w->system);
-    return 0;
+    return end_rank(w);
 }
 
 static void in_a_group_all_ranks_restore_the_position_of_the_same_hook(void **state)
@@ -1517,10 +1526,7 @@ static int run_uneven_rank(void *user, const hs_group *group)
     member *m = &t->members[rank];
     world *w = &m->w;
     actor *a = m->actors;
-    init(w);
-    w->env = *hs_simulation_env(group);
-    w->env.clock = hs_test_system_env(w->system)->clock;
-    w->group = group;
+    init_rank(w, group);
     w->secs = 1;
     a[0] = (actor){.name = "stop", .when = HS_EVERY_SECS(1), .fails_at = t->stops_at && rank == 1 ? t->stops_at : 0};
     a[0].code = HS_STOP;
@@ -1539,9 +1545,7 @@ static int run_uneven_rank(void *user, const hs_group *group)
         m->code = run_once(w, HS_RUN_TRAIN);
         m->code = m->code == HS_STOP ? HS_OK : m->code;
     }
-    shut(w);
-    hs_test_system_free(w->system);
-    return 0;
+    return end_rank(w);
 }
 
 static void in_a_group_all_ranks_see_that_the_step_is_set_back(void **state)
