@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "checkpoint/stored_states.h"
 #include "checkpoint/unclaimed_states.h"
-#include "replicas/group.h"
+#include "ranks/group.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "checkpoint/rank_states.h"
 #include "checkpoint/commit.h"
 #include "checkpoint/save.h"
-#include "replicas/group.h"
+#include "ranks/group.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <hooksess/session.h>
 
-#include "replicas/group.h"
+#include "ranks/group.h"
 
 #include <stdatomic.h>
 

@@ -14,7 +14,7 @@ import sys
 # From the ground up. Folders of one floor do not know each other.
 FLOORS = [
     ["base"],
-    ["backends", "formats", "replicas"],
+    ["backends", "formats", "ranks"],
     ["backends/graph"],
     ["checkpoint", "summary", "threads"],
     ["session"],

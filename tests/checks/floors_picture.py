@@ -11,7 +11,7 @@ import floors
 
 WIDTH, ROW, BOX, MARGIN = 760, 90, 40, 20
 # Where boxes stand in their rows, in percent, so that no arrow passes behind a box. Others are spread evenly.
-PLACE = {"backends": 30, "formats": 72, "replicas": 10, "backends/graph": 84, "checkpoint": 18, "summary": 50, "threads": 82,
+PLACE = {"backends": 30, "formats": 72, "ranks": 10, "backends/graph": 84, "checkpoint": 18, "summary": 50, "threads": 82,
          "session": 56, "hooks": 32, "drivers": 14, "tf1": 14, "testing": 38}
 
 

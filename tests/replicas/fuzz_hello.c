@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For libFuzzer: the first message of a connection, which any program on the network can send. The parser refuses it, or
  * its result can be written and parsed again. */
-#include "replicas/group_tcp_hello.h"
+#include "ranks/group_tcp_hello.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* The calls of a group: without a group, with an engine that lacks functions, and with an engine that fails. */
 #include "support/test.h"
 
-#include "replicas/group.h"
+#include "ranks/group.h"
 
 /* An engine of one process that counts its calls and returns `code`. */
 typedef struct engine {

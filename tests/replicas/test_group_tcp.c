@@ -2,8 +2,8 @@
 /* A group over TCP without failures: the contract of group.h, on 1 to 20 processes, and the ways to find rank 0. */
 #include "replicas/processes.h"
 
-#include "replicas/group_tcp_address.h"
-#include "replicas/group_tcp_socket.h"
+#include "ranks/group_tcp_address.h"
+#include "ranks/group_tcp_socket.h"
 
 #include <hooksess/testing.h>
 

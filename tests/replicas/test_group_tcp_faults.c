@@ -3,9 +3,9 @@
  * end of a process whose thread is stuck. */
 #include "replicas/processes.h"
 
-#include "replicas/group_tcp_address.h"
-#include "replicas/group_tcp_hello.h"
-#include "replicas/group_tcp_socket.h"
+#include "ranks/group_tcp_address.h"
+#include "ranks/group_tcp_hello.h"
+#include "ranks/group_tcp_socket.h"
 
 #include <hooksess/testing.h>
 

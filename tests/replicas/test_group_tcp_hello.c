@@ -3,7 +3,7 @@
  * or random bytes are refused or give a valid message. */
 #include "support/test.h"
 
-#include "replicas/group_tcp_hello.h"
+#include "ranks/group_tcp_hello.h"
 
 static const hs__hello example = {.kind = HS__HELLO_REGISTER,
                                   .rank = 3,

@@ -4,7 +4,7 @@
  * of a rank passes. */
 #include "replicas/processes.h"
 
-#include "replicas/group_tcp_hello.h"
+#include "ranks/group_tcp_hello.h"
 #include "support/clock.h"
 
 #include <errno.h>

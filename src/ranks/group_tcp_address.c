@@ -4,10 +4,10 @@
 #endif
 /* Addresses as texts; sets of addresses, from names or from the interfaces of this machine; and on them the three verbs:
  * listen (hs__tcp_listen, hs__tcp_listen_near), publish (hs__tcp_publish) and connect (hs__tcp_connect). */
-#include "replicas/group_tcp_address.h"
+#include "ranks/group_tcp_address.h"
 
 #include "base/c_locale.h"
-#include "replicas/group_tcp_socket.h"
+#include "ranks/group_tcp_socket.h"
 
 #include <errno.h>
 #include <ifaddrs.h>

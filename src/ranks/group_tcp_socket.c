@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets with deadlines. */
-#include "replicas/group_tcp_socket.h"
+#include "ranks/group_tcp_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Validates and calls the functions of a group. Without a group, acts as a group of one rank. */
-#include "replicas/group.h"
+#include "ranks/group.h"
 
 #include "base/error.h"
 

@@ -4,11 +4,11 @@
 #endif
 /* Rank 0 listens and publishes its addresses and the token of the job (hs__rendezvous_publish). Other ranks get them from
  * the options, from the program's function (hs__rendezvous_begin) or from the file (hs__rendezvous_find). */
-#include "replicas/group_tcp_rendezvous.h"
+#include "ranks/group_tcp_rendezvous.h"
 
 #include "base/paths.h"
 #include "base/write_posix.h"
-#include "replicas/group_tcp_socket.h"
+#include "ranks/group_tcp_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

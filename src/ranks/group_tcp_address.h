@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_REPLICAS_GROUP_TCP_ADDRESS_H
-#define HS_REPLICAS_GROUP_TCP_ADDRESS_H
+#ifndef HS_RANKS_GROUP_TCP_ADDRESS_H
+#define HS_RANKS_GROUP_TCP_ADDRESS_H
 
 #include <hooksess/status.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_REPLICAS_GROUP_TCP_CONNECT_H
-#define HS_REPLICAS_GROUP_TCP_CONNECT_H
+#ifndef HS_RANKS_GROUP_TCP_CONNECT_H
+#define HS_RANKS_GROUP_TCP_CONNECT_H
 
 #include "base/env.h"
-#include "replicas/group_tcp_hello.h"
-#include "replicas/group_tcp_rendezvous.h"
+#include "ranks/group_tcp_hello.h"
+#include "ranks/group_tcp_rendezvous.h"
 
 /* Connects the ranks of a group over TCP:
  *

@@ -5,7 +5,7 @@
  *   0 to 7     "HOOKSESS"
  *   8 to 27    version of the protocol, kind, rank, rank count, code: 4 bytes each
  *   28 to 675  token, host, text */
-#include "replicas/group_tcp_hello.h"
+#include "ranks/group_tcp_hello.h"
 
 #include <stdbool.h>
 #include <string.h>

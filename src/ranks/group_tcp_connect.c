@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connects the ranks. Read connect_rank_0 and connect_other_rank at the end first: rank 0 serves connections; another rank
  * registers, connects to its parent, then serves connections of its children until rank 0 lets the group start. */
-#include "replicas/group_tcp_connect.h"
+#include "ranks/group_tcp_connect.h"
 
 #include "base/text.h"
-#include "replicas/group_tcp_socket.h"
+#include "ranks/group_tcp_socket.h"
 
 #include <errno.h>
 #include <poll.h>

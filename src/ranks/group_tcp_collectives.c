@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collective calls over the data connections. Each call begins, sends and receives along the tree with send_to and
  * receive_some, which wait in wait_for, and ends. */
-#include "replicas/group_tcp_collectives.h"
+#include "ranks/group_tcp_collectives.h"
 
 #include "base/c_locale.h"
 #include "base/text.h"
-#include "replicas/group_tcp_socket.h"
+#include "ranks/group_tcp_socket.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_REPLICAS_GROUP_H
-#define HS_REPLICAS_GROUP_H
+#ifndef HS_RANKS_GROUP_H
+#define HS_RANKS_GROUP_H
 
 /* Calls the functions of a group. In all functions NULL is a group of one rank without a failure detector: its collective
  * calls return immediately. Of the errors of an engine, the returned code counts; an error without a message gets one. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_REPLICAS_GROUP_TCP_HELLO_H
-#define HS_REPLICAS_GROUP_TCP_HELLO_H
+#ifndef HS_RANKS_GROUP_TCP_HELLO_H
+#define HS_RANKS_GROUP_TCP_HELLO_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_REPLICAS_GROUP_TCP_COLLECTIVES_H
-#define HS_REPLICAS_GROUP_TCP_COLLECTIVES_H
+#ifndef HS_RANKS_GROUP_TCP_COLLECTIVES_H
+#define HS_RANKS_GROUP_TCP_COLLECTIVES_H
 
-#include "replicas/group_tcp_detector.h"
+#include "ranks/group_tcp_detector.h"
 
 /* The collective calls of a group over TCP (group.h), on the session's thread. Data moves along the tree:
  *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_REPLICAS_GROUP_TCP_RENDEZVOUS_H
-#define HS_REPLICAS_GROUP_TCP_RENDEZVOUS_H
+#ifndef HS_RANKS_GROUP_TCP_RENDEZVOUS_H
+#define HS_RANKS_GROUP_TCP_RENDEZVOUS_H
 
 #include "base/env.h"
-#include "replicas/group_tcp_address.h"
-#include "replicas/group_tcp_hello.h"
+#include "ranks/group_tcp_address.h"
+#include "ranks/group_tcp_hello.h"
 
 #include <hooksess/group_tcp.h>
 

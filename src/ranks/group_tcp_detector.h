@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_REPLICAS_GROUP_TCP_DETECTOR_H
-#define HS_REPLICAS_GROUP_TCP_DETECTOR_H
+#ifndef HS_RANKS_GROUP_TCP_DETECTOR_H
+#define HS_RANKS_GROUP_TCP_DETECTOR_H
 
-#include "replicas/group_tcp_connect.h"
+#include "ranks/group_tcp_connect.h"
 
 #include <hooksess/group_tcp.h>
 

@@ -2,11 +2,11 @@
 /* The failure detector. Its thread (run) sends heartbeats, reads messages, finds lost neighbors, and ends the process when
  * the session does not react. `record` is the one place where a failure or a cut becomes known; it also passes it on. The
  * functions of the group and of the collective calls take the lock and look at the same state. */
-#include "replicas/group_tcp_detector.h"
+#include "ranks/group_tcp_detector.h"
 
 #include "base/c_locale.h"
 #include "base/thread.h"
-#include "replicas/group_tcp_socket.h"
+#include "ranks/group_tcp_socket.h"
 
 #include <errno.h>
 #include <poll.h>

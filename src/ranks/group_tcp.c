@@ -4,7 +4,7 @@
 #include <hooksess/group_tcp.h>
 
 #include "base/forks.h"
-#include "replicas/group_tcp_collectives.h"
+#include "ranks/group_tcp_collectives.h"
 
 #include <stdio.h>
 #include <stdlib.h>

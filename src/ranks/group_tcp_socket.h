@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_REPLICAS_GROUP_TCP_SOCKET_H
-#define HS_REPLICAS_GROUP_TCP_SOCKET_H
+#ifndef HS_RANKS_GROUP_TCP_SOCKET_H
+#define HS_RANKS_GROUP_TCP_SOCKET_H
 
 #include <hooksess/status.h>
 
