@@ -52,8 +52,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0)
         return err->code;
-    const hs_group *group = hs_raw_session_group(session);
-    bool writes = !group || group->ops->rank(group->self) == 0;
+    bool writes = hs_raw_session_rank(session) == 0;
     if (!(losses->file = fopen(writes ? losses->path : "/dev/null", "a+")))
         return failed(losses, err);
     if (!writes)

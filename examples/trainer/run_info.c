@@ -125,8 +125,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     struct run_info *info = self;
     if (hs_coordinator_should_stop(coordinator)) /* the training is already complete */
         return HS_OK;
-    const hs_group *group = hs_raw_session_group(session);
-    if (group && group->ops->rank(group->self) > 0) { /* rank 0 writes */
+    if (hs_raw_session_rank(session) > 0) { /* rank 0 writes */
         info->hparams_written = info->command_written = true;
         return HS_OK;
     }

@@ -193,12 +193,8 @@ HS_API void hs_run_context_request_stop(hs_run_context *run);
 HS_API void hs_run_context_interrupt(hs_run_context *run);
 /* Requests a save after this run (hs_session_request_save). */
 HS_API void hs_run_context_request_save(hs_run_context *run);
-/* Requests boundary of all hooks after this run. No effect in a boundary. */
+/* Requests boundary of all hooks after this run, in a group on all ranks. No effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
-/* In a boundary: returns true on all ranks of the group if the hook acts on at least one. In HS_BOUNDARY_RUN, it acts on a
- * rank if it requested the boundary there. In the others, it acts if `mine` is true, and the call waits for all ranks,
- * which must make it. Without a group, or with HS_HOOK_CHIEF_ONLY, it returns `mine`. */
-HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
 
 HS_END_DECLS
 

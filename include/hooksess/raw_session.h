@@ -31,8 +31,9 @@ HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
  * hs_session_interrupt. 0: none, or a second signal came. HS_NEVER: no such request, or no limit. Without
  * hs_session_options.signals: 30 s from the first call that finds the request. */
 HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
-/* Returns the group of the session. NULL: none. All ranks must make its collective calls. */
-HS_API const hs_group *hs_raw_session_group(const hs_raw_session *session);
+/* The number of this process in its group, from 0, and the number of processes. Without a group: 0 and 1. */
+HS_API int32_t hs_raw_session_rank(const hs_raw_session *session);
+HS_API int32_t hs_raw_session_rank_count(const hs_raw_session *session);
 /* Returns the prefix of the checkpoint restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
 /* Returns the global step that the last restore has set. -1: nothing was restored since the creation or the last recovery
@@ -100,14 +101,34 @@ HS_API hs_phase hs_raw_session_phase(const hs_raw_session *session, const char *
  * values: hs_run_values. */
 HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *args, const hs_run_values **values,
                                   hs_error *err);
-/* Collective, in after_run, end or a boundary of a hook that all ranks have: returns true on all ranks if `mine` is true on
- * one. False if a rank has failed; then the run fails after the callback. In a best-effort hook it fails the session with
- * HS_INVALID_ARGUMENT. Without a group it returns `mine`.
+/* What the ranks of a group say to each other. All ranks make these calls in the same order: from after_run, a boundary or
+ * `end` of a hook that all have, or from the program between its steps. Without a group, and in a hook of rank 0 alone
+ * (HS_HOOK_CHIEF_ONLY), they concern one rank.
  *
- *     while (hs_raw_session_agree(raw, is_chief && wants_another_save()))
- *         hs_saver_save(saver, raw, "run/model.ckpt", step, NULL, &err);
+ * A call fails on all ranks if one of them
+ *   has failed                with that rank's error, which names the rank. The session ends, or recovers (hs_recovery)
+ *   makes another call        HS_INVALID_ARGUMENT. The error names both calls and the ranks
+ *   has stopped, has closed   HS_CANCELLED. Then return it from the callback: it is not a failure
+ *   calls it in a best-effort hook, which may fail alone   HS_INVALID_ARGUMENT */
+
+/* Sets *any to true on all ranks if `mine` is true on at least one. NULL: only waits for all ranks. On failure *any is
+ * false. In a boundary, so that all ranks act or none:
+ *
+ *     bool any;
+ *     if (hs_raw_session_any(raw, wants_another_save(), &any, &err) == HS_OK && any)
+ *         save_model();
  */
-HS_API bool hs_raw_session_agree(hs_raw_session *session, bool mine);
+HS_API hs_code hs_raw_session_any(hs_raw_session *session, bool mine, bool *any, hs_error *err);
+/* Copies `bytes` bytes at `data` from rank 0 to `data` of the other ranks. `bytes` is the same on all ranks. */
+HS_API hs_code hs_raw_session_from_chief(hs_raw_session *session, void *data, size_t bytes, hs_error *err);
+/* Sends `mine` to rank 0, which calls receive(user, rank, bytes) for each rank in order, including its own. Sizes may
+ * differ. */
+HS_API hs_code hs_raw_session_gather(hs_raw_session *session, hs_bytes mine, hs_gather_fn receive, void *user,
+                                     hs_error *err);
+/* Sets a variable to its value on rank 0. No effect if it has no memory there. HS_UNIMPLEMENTED: it is of type string.
+ * HS_INVALID_ARGUMENT: it has another size on this rank, or rank 0 sends another variable. */
+HS_API hs_code hs_raw_session_send_variable(hs_raw_session *session, const char *name, hs_error *err);
+
 /* Adds state to checkpoints while the session is open, as "hooksess/state/NAME". If the restored checkpoint has it, it is
  * loaded immediately. Until then, saves include the checkpoint's state; after the first training run they do not, and the
  * log has a warning.

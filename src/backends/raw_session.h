@@ -11,7 +11,7 @@
  *
  * raw_session.c writes its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to
  * src/checkpoint. src/checkpoint fills `unclaimed`, and src/session frees it; it owns `gathered`. src/session sets
- * `runs_queues`, `values_computed`, `group`, `rank`, `rank_count` and hs__state_slot.varies. */
+ * `runs_queues`, `values_computed`, `ranks`, `rank`, `rank_count` and hs__state_slot.varies. */
 
 /* A registered provider of state. */
 typedef struct hs__state_slot {
@@ -70,7 +70,7 @@ struct hs_raw_session {
     bool runs_queues;   /* the hooked session has started the backend's queue runners itself */
     void *owner;        /* the session around it */
     const hs__raw_session_owner_ops *owner_ops;
-    const hs_group *group;      /* NULL: the session is not in a group */
+    const struct hs__ranks *ranks; /* NULL: the session is not in a group */
     int32_t rank, rank_count;   /* 0 and 1 without a group */
     hs__stored_states gathered; /* at the chief, during a save: the states of other ranks (rank_states.c) */
     hs__state_slot *states;

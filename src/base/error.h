@@ -4,6 +4,17 @@
 
 #include <hooksess/status.h>
 
+/* A code with which a session ends normally. */
+static inline bool hs__is_clean(hs_code code)
+{
+    return code == HS_OK || code == HS_OUT_OF_RANGE || code == HS_STOP;
+}
+/* A code that reports a lost session, from which hs_recovery recovers. */
+static inline bool hs__is_preemption(hs_code code)
+{
+    return code == HS_ABORTED || code == HS_UNAVAILABLE;
+}
+
 /* Sets and returns RESOURCE_EXHAUSTED: no memory for `bytes` (0: unknown). The message names `what`. */
 hs_code hs__no_memory(hs_error *err, size_t bytes, const char *what);
 

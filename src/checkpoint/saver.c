@@ -9,7 +9,7 @@
 #include "checkpoint/rank_states.h"
 #include "checkpoint/commit.h"
 #include "checkpoint/save.h"
-#include "ranks/group.h"
+#include "ranks/ranks.h"
 
 #include <math.h>
 #include <string.h>
@@ -259,7 +259,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
                                                                  : "session is NULL");
     if (hs__background_is_inherited(saver))
         return hs__refuse_inherited("saver", err);
-    if (!session->group)
+    if (!session->ranks)
         return save(saver, session, prefix, step, options, err);
 
     /* All ranks send their states to the chief, which saves. Its result is the result of all. */
@@ -269,7 +269,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
         code = save(saver, session, prefix, step, options, &result);
     result.code = code;
     hs__rank_states_free(session);
-    code = hs__group_broadcast(session->group, &result, sizeof result, 0, &lost);
+    code = hs__ranks_from_chief(session->ranks, HS__CALL_SAVE, &result, sizeof result, &lost);
     return hs__error_copy(err, code && session->rank ? &lost : &result); /* rank 0 has saved; others may not know it */
 }
 

@@ -228,7 +228,7 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
     if ((given && HS_STRUCT_TAKE(hs_training_options, chief_only_hooks, &options, given, &error)) ||
         make_parts(&made, &options, env, &error)) {
         if (options.group)
-            hs__agreement_refuse(options.group, &error);
+            hs__rank_refuse(options.group, &error);
         hs__hooks_destroy_apart(options.chief_only_hooks, options.hooks);
         hs_hooks_free(options.hooks);
         if (!options.scaffold)

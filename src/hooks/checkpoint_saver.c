@@ -339,7 +339,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hook->restore_generation = hs_raw_session_restores(session);
     int64_t step = hs_raw_session_global_step(session, err);
     hs_code code = step < 0 ? err->code : HS_OK;
-    if (!code && hs_raw_session_group(session) && !hook->in_group)
+    if (!code && hs_raw_session_rank_count(session) > 1 && !hook->in_group)
         code =
             hs_error_set(err, HS_INVALID_ARGUMENT, "the session is in a group; set the group in the options of the hook");
     if (code)
@@ -399,26 +399,41 @@ static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs
     return code ? code : note_listener_failure(hook, call_after_save(&hook->listeners, run, saved->step, err));
 }
 
+/* What rank 0 of a group orders the others to do. Each save is an order; one without a save ends the boundary. */
+typedef struct {
+    bool saves, fetches_metric;
+} save_order;
+
+/* A message has failed. This code is not transient: the save is not tried again. */
+static hs_code not_saved(const hs_error *why, hs_error *err)
+{
+    return hs_error_set(err, HS_CANCELLED, "not saved: %s", why->message);
+}
+
 /* In a group, all ranks fetch it, because it may depend on a collective op. */
 static hs_code fetch_metric(const checkpoint_saver *hook, hs_raw_session *session, double *metric, hs_error *err)
 {
     const hs_run_values *values;
-    if (hs_raw_session_agree(session, !hook->metric))
+    hs_error why;
+    bool missing, failed;
+    if (hs_raw_session_any(session, !hook->metric, &missing, &why))
+        return not_saved(&why, err);
+    if (missing)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "metric is set on rank 0, but not on all ranks");
     hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(hook->metric)), &values, err);
     if (!code)
         *metric = hs_run_values_number(values, 0);
-    if (hs_raw_session_agree(session, code != HS_OK) && !code)
-        code = hs_error_set(err, HS_CANCELLED, "not saved: another rank could not fetch the metric");
-    return code;
+    if (hs_raw_session_any(session, code != HS_OK, &failed, &why) && !code)
+        return not_saved(&why, err);
+    return failed && !code ? hs_error_set(err, HS_CANCELLED, "not saved: another rank could not fetch the metric") : code;
 }
 
-/* Sets the metric of the save: from the session's board, if it was set at this step, or by fetching the tensor. */
-static hs_code read_metric(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_save_options *options,
-                           hs_error *err)
+/* Sets the metric of the save from the session's board, if it was set at this step. *fetches: it is a tensor to be fetched
+ * instead. */
+static void read_metric(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_save_options *options, bool *fetches)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    bool fetches = false;
+    *fetches = false;
     if (hook->metric && (!hook->metric_is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL))) {
         int64_t of;
         bool known = hs_raw_session_metric(session, hook->metric, &options->metric, &of);
@@ -430,17 +445,16 @@ static hs_code read_metric(checkpoint_saver *hook, hs_run_context *run, int64_t 
                    "step %lld: saved without the metric '%s', which is not set at this step", (long long)step,
                    hook->metric);
     } else if (hook->metric) {
-        fetches = hs_raw_session_computed_at(session, hook->metric) >= step;
-        hook->metric_seen |= fetches;
-        hook->metric_missed |= !fetches && hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
-        if (!fetches)
+        *fetches = hs_raw_session_computed_at(session, hook->metric) >= step;
+        hook->metric_seen |= *fetches;
+        hook->metric_missed |= !*fetches && hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
+        if (!*fetches)
             hs_log(hook->session_env, HS_LOG_DEBUG,
                    "step %lld: saved without the metric '%s', which was not computed in this step", (long long)step,
                    hook->metric);
     }
-    options->has_metric |= hs_raw_session_agree(session, fetches);
+    options->has_metric |= *fetches;
     hook->unranked = !options->has_metric;
-    return fetches ? fetch_metric(hook, session, &options->metric, err) : HS_OK;
 }
 
 /* A background save is pending on return. */
@@ -465,9 +479,12 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     if ((code = open_writer(hook, session, err)) ||
         (code = note_listener_failure(hook, call_before_save(&hook->listeners, session, step, err))))
         return code;
-    if (!hs_raw_session_agree(session, true)) /* the other ranks take part in each save (follow) */
-        return hs_error_set(err, HS_CANCELLED, "not saved: another rank has failed");
-    if ((code = read_metric(hook, run, step, &options, err)) ||
+    save_order order = {.saves = true};
+    hs_error why;
+    read_metric(hook, run, step, &options, &order.fetches_metric);
+    if (hs_raw_session_from_chief(session, &order, sizeof order, &why)) /* the other ranks follow */
+        return not_saved(&why, err);
+    if ((order.fetches_metric && (code = fetch_metric(hook, session, &options.metric, err))) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
     hook->time.held_ns = hs_env_monotonic_ns(hook->session_env) - began_ns;
@@ -661,17 +678,16 @@ static hs_code follow(const checkpoint_saver *hook, hs_run_context *run, int64_t
     bool may_be_pending = hook->background && hs_run_context_boundary(run) == HS_BOUNDARY_RUN;
     double metric;
     hs_saver *saver;
-    hs_error error = {0};
-    hs_code code = HS_OK;
-    while (!code && hs_raw_session_agree(session, false)) {
-        const bool fetches = hs_raw_session_agree(session, false);
-        if ((code = find_saver(hook, session, &saver, err)) ||
-            (fetches && (code = fetch_metric(hook, session, &metric, err))))
-            continue;
+    for (;;) {
+        save_order order;
+        hs_error error = {0};
+        hs_code code = hs_raw_session_from_chief(session, &order, sizeof order, err);
+        if (code || !order.saves || (code = find_saver(hook, session, &saver, err)) ||
+            (order.fetches_metric && (code = fetch_metric(hook, session, &metric, err))))
+            return code;
         if (!hs_saver_save(saver, session, hook->prefix, step, NULL, &error) && !may_be_pending)
             hs_raw_session_record_save(session, step);
     }
-    return code;
 }
 
 static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
@@ -696,7 +712,10 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
     hs_code code = poll_pending(hook, run, &earlier);
     if (code && which != HS_BOUNDARY_STOP)
         return fail_save(code, &earlier, err);
-    if (which == HS_BOUNDARY_RUN && !hs_run_context_agree(run, hook->due))
+    bool due = true;
+    if (which == HS_BOUNDARY_RUN && (code = hs_raw_session_any(session, hook->due, &due, err)))
+        return code;
+    if (!due)
         return HS_OK;
     code = hook->follows ? follow(hook, run, step, err) : HS_OK;
     if (!code && which == HS_BOUNDARY_CREATED) {
@@ -709,8 +728,8 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
     }
     if (which == HS_BOUNDARY_RUN)
         hook->due = hook->requested = false;
-    if (!code && hook->in_group && !hook->follows)
-        hs_raw_session_agree(session, false); /* no more saves */
+    if (!code && !hook->follows)
+        code = hs_raw_session_from_chief(session, &(save_order){.saves = false}, sizeof(save_order), err);
     if (earlier.code) { /* the state of a stop was saved in spite of it, as it may change before the close */
         if (code)
             hs_log(hook->session_env, HS_LOG_ERROR, "%s", err->message);

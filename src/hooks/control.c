@@ -184,8 +184,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     control *hook = self;
     (void)coordinator;
-    hook->rank = hs__session_rank(session);
-    hook->in_group = hs_raw_session_group(session) != NULL;
+    hook->rank = hs_raw_session_rank(session);
+    hook->in_group = hs_raw_session_rank_count(session) > 1;
     if (hook->rank)
         return HS_OK;
     return hs_raw_session_event_writer(session, hook->summary_dir, NULL, &hook->writer, err);
@@ -380,8 +380,9 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     control *hook = self;
-    bool sent, any = false;
-    if (!hook->in_group || hs_run_context_boundary(run) != HS_BOUNDARY_RUN || !hs_run_context_agree(run, false))
+    hs_raw_session *session = hs_run_context_session(run);
+    bool any = false;
+    if (!hook->in_group || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
     for (size_t i = 0; i < hook->n_knobs && !hook->rank; i++) {
         knob_state *knob = &hook->knobs[i];
@@ -392,9 +393,10 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
         knob->is_pending = false;
         any |= is_set;
     }
-    hs_code code = hs__send_from_chief(hs_run_context_session(run), any, hook->changes,
-                                       hook->n_knobs * sizeof *hook->changes, &sent, err);
-    for (size_t i = 0; i < hook->n_knobs && !code && sent && hook->rank; i++) {
+    hs_code code = hs_raw_session_any(session, any, &any, err);
+    if (!code && any)
+        code = hs_raw_session_from_chief(session, hook->changes, hook->n_knobs * sizeof *hook->changes, err);
+    for (size_t i = 0; i < hook->n_knobs && !code && any && hook->rank; i++) {
         if (hook->changes[i].is_set && (code = set_value(&hook->knobs[i], hook->changes[i].value, err)))
             hs_error_prefix(err, "knob '%s' is set to %.16g on rank 0, but not on this rank", hook->knobs[i].name,
                             hook->changes[i].value);

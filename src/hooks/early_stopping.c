@@ -123,13 +123,14 @@ static hs_code get_new_value(early_stopping *hook, hs_raw_session *session, doub
 {
     struct {
         double value;
-        int64_t step;
-    } sent = {hook->value, hook->value_step};
-    bool is_new = hook->value_pending || read_new_metric(hook, session, &sent.value, &sent.step);
+        int64_t step, is_new;
+    } chief = {hook->value, hook->value_step, hook->value_pending};
+    chief.is_new |= read_new_metric(hook, session, &chief.value, &chief.step);
     hook->value_pending = false;
-    hs_code code = hs__send_from_chief(session, is_new, &sent, sizeof sent, found, err);
-    *value = sent.value;
-    *step = sent.step;
+    hs_code code = hs_raw_session_from_chief(session, &chief, sizeof chief, err);
+    *value = chief.value;
+    *step = chief.step;
+    *found = chief.is_new;
     return code;
 }
 
@@ -167,7 +168,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if ((step = hs_run_context_global_step(run, err)) < 0)
         return err->code;
     const bool is_computed = hs_raw_session_computed_at(hs_run_context_session(run), hook->tensor) >= step;
-    if (hs_raw_session_group(hs_run_context_session(run))) {
+    if (hs_raw_session_rank_count(hs_run_context_session(run)) > 1) {
         hook->value = hs_run_values_number(values, 0);
         hook->value_step = step;
         hook->value_pending = is_computed;

@@ -75,30 +75,29 @@ static hs_code run_part(const pass *p, const hs_run_args *args, const hs_run_val
     return HS_FAILED_PRECONDITION;
 }
 
-/* Collective in a group: the ranks abandon together. */
-static bool is_abandoned(pass *p)
+/* Sets p->abandoned. The ranks of a group abandon together. */
+static hs_code look_for_stop(pass *p, hs_error *err)
 {
-    p->abandoned = p->abandons && hs_raw_session_agree(p->session, hs_raw_session_stop_requested(p->session));
-    return p->abandoned;
+    return p->abandons ? hs_raw_session_any(p->session, hs_raw_session_stop_requested(p->session), &p->abandoned, err)
+                       : HS_OK;
 }
 
 static hs_code run_batches(pass *p, hs_error *err)
 {
     const evaluation *hook = p->hook;
-    bool ended = !hook->eval_op; /* on this rank */
+    bool ended = !hook->eval_op, continues; /* on this rank; on any */
     const hs_run_args batch = HS_INIT(hs_run_args, .names = HS_NAMES(hook->eval_op));
     for (;;) { /* in a group until all ranks have ended */
         ended |= hook->n_batches > 0 && p->batches >= hook->n_batches;
-        if (!hs_raw_session_agree(p->session, !ended) || is_abandoned(p))
-            break;
-        hs_code code = ended ? HS_OK : hs_raw_session_run(p->session, &batch, NULL, err);
+        hs_code code = hs_raw_session_any(p->session, !ended, &continues, err);
+        if (code || !continues || (code = look_for_stop(p, err)) || p->abandoned)
+            return code;
+        code = ended ? HS_OK : hs_raw_session_run(p->session, &batch, NULL, err);
         if (code && code != HS_OUT_OF_RANGE)
             return code;
         p->batches += !ended && !code;
         ended |= code == HS_OUT_OF_RANGE;
     }
-    hs_error_clear(err);
-    return hs__check_ranks(p->session, err);
 }
 
 static void log_metrics(const pass *p)
@@ -113,21 +112,22 @@ static void log_metrics(const pass *p)
            hs__secs_text(secs, (double)(hs_env_monotonic_ns(hook->session_env) - p->begin_ns) / 1e9));
 }
 
-/* True if a metric is a value of an earlier step, and no op of the evaluation computes it. Collective: that of rank 0. */
-static bool is_outdated(const pass *p)
+/* *outdated: a metric is a value of an earlier step on rank 0, and no op of the evaluation computes it. */
+static hs_code look_for_outdated(const pass *p, bool *outdated, hs_error *err)
 {
     const evaluation *hook = p->hook;
     const char *found = NULL;
+    *outdated = false;
     if (hook->eval_op || hook->reset_ops)
-        return false;
-    const bool is_chief = hs__session_rank(p->session) == 0;
+        return HS_OK;
+    const bool is_chief = hs_raw_session_rank(p->session) == 0;
     for (size_t i = 0; is_chief && hook->metrics[i]; i++)
         if (hs_raw_session_computed_at(p->session, hook->metrics[i]) < p->step)
             found = hook->metrics[i];
     if (found)
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s: '%s' was not computed in this step", (long long)p->step,
                hook->name, found);
-    return hs_raw_session_agree(p->session, found != NULL);
+    return hs_raw_session_any(p->session, found != NULL, outdated, err);
 }
 
 /* Resets the metrics, runs the batches, and publishes the metrics of rank 0. */
@@ -135,31 +135,32 @@ static hs_code run_all(pass *p, hs_error *err)
 {
     const evaluation *hook = p->hook;
     const hs_run_values *values;
-    hs_code code = HS_OK;
-    if (is_abandoned(p) || is_outdated(p))
-        return HS_OK;
+    bool outdated, has_batches = true;
+    hs_code code = look_for_stop(p, err);
+    if (code || p->abandoned || (code = look_for_outdated(p, &outdated, err)) || outdated)
+        return code;
     if (hook->reset_ops)
         code = run_part(p, HS_RUN_ARGS(.names = hook->reset_ops), NULL, "the run of reset_ops", err);
     if (code || (code = run_batches(p, err)) || p->abandoned)
         return code;
-    if (hook->eval_op && !hs_raw_session_agree(p->session, p->batches > 0)) {
+    if (hook->eval_op && (code = hs_raw_session_any(p->session, p->batches > 0, &has_batches, err)))
+        return code;
+    if (!has_batches) {
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s: no batch to evaluate", (long long)p->step, hook->name);
         return HS_OK;
     }
     code = run_part(p, HS_RUN_ARGS(.names = hook->metrics), &values, "the run of metrics", err);
     size_t n = 0;
-    bool sent;
     for (; !code && hook->metrics[n]; n++)
         hook->values[n] = hs_run_values_number(values, n);
-    if (code || (code = hs__send_from_chief(p->session, true, hook->values, n * sizeof *hook->values, &sent, err)) ||
-        (code = hs__check_ranks(p->session, err)))
+    if (code || (code = hs_raw_session_from_chief(p->session, hook->values, n * sizeof *hook->values, err)))
         return code;
     const char *tag = hook->tags;
     for (size_t i = 0; i < n; i++, tag += strlen(tag) + 1)
         if ((code = hs_raw_session_set_metric(p->session, tag, hook->values[i], p->step, err)) ||
             (hook->writer && (code = hs_summary_writer_scalar(hook->writer, tag, hook->values[i], p->step, err))))
             return code;
-    if (!hs__session_rank(p->session))
+    if (!hs_raw_session_rank(p->session))
         log_metrics(p);
     return HS_OK;
 }
@@ -173,10 +174,10 @@ static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step,
     hs_error late = {0};
     hs_code code = averages ? hs_moving_average_swap(hook->averages, true, err) : HS_OK;
     if (averages && !code)
-        code = hs__check_ranks(session, err);
+        code = hs_raw_session_any(session, false, NULL, err);
     if (!code && !hook->evaluate) {
         code = run_all(&p, err);
-    } else if (!code && !is_abandoned(&p)) {
+    } else if (!code && !(code = look_for_stop(&p, err)) && !p.abandoned) {
         code = hook->evaluate(hook->user, session, step, err);
         if (code == HS_OUT_OF_RANGE) { /* the end of the evaluation's input */
             hs_error_clear(err);
@@ -214,7 +215,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     evaluation *hook = self;
     hs_raw_session *session = hs_run_context_session(run);
-    const bool follows = hs__session_rank(session) != 0;
+    const bool follows = hs_raw_session_rank(session) != 0;
     hs_boundary which = hs_run_context_boundary(run);
     if (which != HS_BOUNDARY_CREATED && which != HS_BOUNDARY_RUN)
         return HS_OK;
@@ -226,13 +227,15 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
         hs_raw_session_due_from(session, HS_NEVER);
         return follows ? HS_OK : hs_raw_session_event_writer(session, hook->summary_dir, NULL, &hook->writer, err);
     }
-    bool due = hs_run_context_agree(run, hook->due && hook->due_restores == hs_raw_session_restores(session));
+    bool due, stops;
+    hs_code code =
+        hs_raw_session_any(session, hook->due && hook->due_restores == hs_raw_session_restores(session), &due, err);
     if (hook->due)
         hs_raw_session_due_from(session, HS_NEVER);
     hook->due = false;
-    if (!due)
-        return HS_OK;
-    return evaluate(hook, session, step, !hs_raw_session_agree(session, hs_run_context_stop_requested(run)), err);
+    if (code || !due || (code = hs_raw_session_any(session, hs_run_context_stop_requested(run), &stops, err)))
+        return code;
+    return evaluate(hook, session, step, !stops, err);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
@@ -245,7 +248,9 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         return err->code;
     if (step == hook->evaluated_step && hook->restore_generation == hs_raw_session_restores(session))
         return HS_OK;
-    return evaluate(hook, session, step, !hs_raw_session_agree(session, hs_raw_session_stop_requested(session)), err);
+    bool stops;
+    hs_code code = hs_raw_session_any(session, hs_raw_session_stop_requested(session), &stops, err);
+    return code ? code : evaluate(hook, session, step, !stops, err);
 }
 
 static void destroy(void *self)

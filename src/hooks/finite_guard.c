@@ -459,8 +459,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (!hook->update_op)
         return found->offenders ? handle_finding(hook, run, values, err) : HS_OK;
     /* Collective in a group: all ranks skip the update if one of them has a bad value, or run it. */
-    bool skip = hs_raw_session_agree(session, found->offenders > 0);
-    if (!skip && (code = hs__check_ranks(session, err)))
+    bool skip;
+    if ((code = hs_raw_session_any(session, found->offenders > 0, &skip, err)))
         return code;
     if (found->offenders)
         return handle_finding(hook, run, values, err);
@@ -493,23 +493,21 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     finite_guard *hook = self;
     hs_raw_session *session = hs_run_context_session(run);
-    const hs_group *group = hs_raw_session_group(session);
-    if (hook->policy != HS_GUARD_ROLLBACK || hs_run_context_boundary(run) != HS_BOUNDARY_RUN ||
-        !hs_run_context_agree(run, hook->rollback_pending) || !hs_raw_session_agree(session, hook->rollback_pending))
+    bool pending = hook->rollback_pending;
+    if (hook->policy != HS_GUARD_ROLLBACK || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    if (group) { /* copy the first finding to all ranks */
-        finding found = {0};
-        hs_bytes mine = {&hook->found, hook->rollback_pending ? sizeof hook->found : 0};
-        hs_code code = group->ops->gather(group->self, mine, 0, receive_finding, &found, err);
-        if (!code)
-            code = group->ops->broadcast(group->self, &found, sizeof found, 0, err);
-        if (code) {
-            hook->rollback_pending = false;
-            return code;
-        }
-        hook->found = found;
-    }
     hook->rollback_pending = false;
+    const hs_bytes mine = {&hook->found, pending ? sizeof hook->found : 0};
+    hs_code code = hs_raw_session_any(session, pending, &pending, err);
+    if (code || !pending)
+        return code;
+    if (hs_raw_session_rank_count(session) > 1) { /* copy the first finding to all ranks */
+        finding first = {0};
+        if ((code = hs_raw_session_gather(session, mine, receive_finding, &first, err)) ||
+            (code = hs_raw_session_from_chief(session, &first, sizeof first, err)))
+            return code;
+        hook->found = first;
+    }
     hs__spikes_reset(&hook->spikes); /* the restored state has the values before its step */
     return hs__rollback_restore(&hook->rollback, run, hook->found.step, hook->found.first, err);
 }

@@ -56,8 +56,8 @@ hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, h
     const uint64_t largest = 1 << 30;
     hs_saver *saver = find_saver(rollback, session);
     rollback->snapshot_pending = false;
-    bool saved = saver && (hs__session_rank(session) ? hs_raw_session_last_saved_step(session) >= 0
-                                                     : hs_saver_checkpoint(saver, 0) != NULL);
+    bool saved = saver && (hs_raw_session_rank(session) ? hs_raw_session_last_saved_step(session) >= 0
+                                                        : hs_saver_checkpoint(saver, 0) != NULL);
     if (saved || (saver && hs_raw_session_restored_from(session)))
         return HS_OK;
     hs_backend backend = hs_raw_session_backend(session);
@@ -104,31 +104,16 @@ static hs_code restore_path(hs_saver *saver, hs_raw_session *session, const char
     return hs_saver_restore(saver, session, path, HS_RESTORE_OPTIONS(.report = note_damage, .user = damaged), err);
 }
 
-/* What rank 0 has restored, or why it could not. The other ranks restore it as well. */
+/* What rank 0 has restored. The other ranks restore it as well. */
 typedef struct {
     char checkpoint[4096]; /* "": the copy in memory */
-    hs_error error;
 } restored_state;
-
-/* Sets *damaged to true on all ranks if it is true on one. The ranks are at different steps, so that they cannot make an
- * agreement of the session. */
-static hs_code share_damage(const hs_group *group, bool *damaged, hs_error *err)
-{
-    uint64_t word = *damaged;
-    hs_code code = group->ops->allreduce_or(group->self, &word, 1, err);
-    *damaged = word;
-    return code;
-}
 
 /* Sends the state of rank 0. *damaged: another rank has found damage in it. */
 static hs_code send_state(hs_raw_session *session, restored_state *state, bool *damaged, hs_error *err)
 {
-    const hs_group *group = hs_raw_session_group(session);
-    *damaged = false;
-    hs_code code = group ? group->ops->broadcast(group->self, state, sizeof *state, 0, err) : HS_OK;
-    if (group && !code && !state->error.code)
-        code = share_damage(group, damaged, err);
-    return code;
+    hs_code code = hs_raw_session_from_chief(session, state, sizeof *state, err);
+    return code ? code : hs_raw_session_any(session, false, damaged, err);
 }
 
 /* On all ranks of a group. *damaged: on one of them. */
@@ -182,13 +167,12 @@ static hs_code restore_here(hs__rollback *rollback, hs_raw_session *session, hs_
 /* On the other ranks. Restores what rank 0 restores, until no rank finds damage in it. */
 static hs_code restore_as_chief(const hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
-    const hs_group *group = hs_raw_session_group(session);
     for (;;) {
         restored_state chief;
         hs_error error = {0};
-        hs_code code = group->ops->broadcast(group->self, &chief, sizeof chief, 0, err);
-        if (code || chief.error.code)
-            return code ? code : hs_error_set(err, chief.error.code, "%s", chief.error.message);
+        hs_code code = hs_raw_session_from_chief(session, &chief, sizeof chief, err);
+        if (code)
+            return code;
         const bool from_files = chief.checkpoint[0] != '\0';
         hs_saver *saver = find_saver(rollback, session);
         bool damaged = false;
@@ -201,9 +185,10 @@ static hs_code restore_as_chief(const hs__rollback *rollback, hs_raw_session *se
                                 from_files ? "a checkpoint with a saver" : "a copy in memory");
         if ((damaged = hs__is_damage_for_all(damaged, &error)))
             hs_log(hs__session_env(session), HS_LOG_WARNING, "checkpoint '%s': %s", chief.checkpoint, error.message);
-        hs_code shared = share_damage(group, &damaged, err);
-        if (shared || !damaged)
-            return shared ? shared : code ? hs_error_set(err, code, "%s", error.message) : HS_OK;
+        if (code && !damaged) /* the other ranks fail with it */
+            return hs_error_set(err, code, "%s", error.message);
+        if ((code = hs_raw_session_any(session, damaged, &damaged, err)) || !damaged)
+            return code;
     }
 }
 
@@ -211,16 +196,7 @@ static hs_code restore_as_chief(const hs__rollback *rollback, hs_raw_session *se
 static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
 {
     rollback->restored = (hs__rollback_count){0, 0}; /* if the state has no counts; hs__rollback_load sets them */
-    if (hs__session_rank(session))
-        return restore_as_chief(rollback, session, err);
-    hs_code code = restore_here(rollback, session, err);
-    if (!code || !hs_raw_session_group(session))
-        return code;
-    restored_state failed = {.error = *err};
-    bool unused;
-    failed.error.code = code;
-    send_state(session, &failed, &unused, NULL);
-    return code;
+    return hs_raw_session_rank(session) ? restore_as_chief(rollback, session, err) : restore_here(rollback, session, err);
 }
 
 /* Changes to the training that follows. */
@@ -243,11 +219,14 @@ static hs_code skip_batches_now(hs__rollback *rollback, hs_run_context *run, int
 {
     hs_raw_session *session = hs_run_context_session(run);
     const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(rollback->skip_op));
-    bool ended = false;
+    bool ended = false, stops;
     for (int64_t i = 0; i < batches; i++) {
-        if (hs_raw_session_agree(session, ended || hs_raw_session_stop_requested(session)))
+        hs_code code = hs_raw_session_any(session, ended || hs_raw_session_stop_requested(session), &stops, err);
+        if (code)
+            return code;
+        if (stops)
             break;
-        hs_code code = hs_raw_session_run(session, &args, NULL, err);
+        code = hs_raw_session_run(session, &args, NULL, err);
         if (code && code != HS_OUT_OF_RANGE) {
             hs_error_prefix(err, "skip_op '%s'", rollback->skip_op);
             return code;

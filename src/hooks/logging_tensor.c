@@ -38,7 +38,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     logging_tensor *hook = self;
     (void)coordinator, (void)err;
-    hook->rank = hs__session_rank(session);
+    hook->rank = hs_raw_session_rank(session);
     if (!hs__trigger_is_set(&hook->base.when)) /* a line at the end only */
         hs_raw_session_due_from(session, HS_NEVER);
     hook->logged_ns = hs_env_monotonic_ns(hook->session_env);

@@ -151,7 +151,7 @@ static hs_code open_file(void *self, hs_raw_session *session, hs_error *err)
 {
     metrics_file *hook = self;
     hs_code code = HS_OK;
-    if (hs__session_rank(session)) {
+    if (hs_raw_session_rank(session)) {
         hook->kept.is_known &= hook->kept.bytes < 0; /* the checkpoint has the state of rank 0's file */
         if ((code = hs__add_rank(hook, session, &hook->path, err)))
             return code;

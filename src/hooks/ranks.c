@@ -8,16 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-int32_t hs__session_rank(const hs_raw_session *session)
-{
-    const hs_group *group = hs_raw_session_group(session);
-    return group ? group->ops->rank(group->self) : 0;
-}
-
 hs_code hs__add_rank(void *hook, const hs_raw_session *session, char **path, hs_error *err)
 {
     const hs_env *env = &((hs__hook_base *)hook)->env;
-    int32_t rank = hs__session_rank(session);
+    int32_t rank = hs_raw_session_rank(session);
     char ending[32];
     if (!rank || !*path)
         return HS_OK;
@@ -32,16 +26,4 @@ hs_code hs__add_rank(void *hook, const hs_raw_session *session, char **path, hs_
     hs_env_free(env, *path);
     *path = longer;
     return HS_OK;
-}
-
-hs_code hs__check_ranks(hs_raw_session *session, hs_error *err)
-{
-    return hs_raw_session_agree(session, true) ? HS_OK : hs_error_set(err, HS_CANCELLED, "another rank has failed");
-}
-
-hs_code hs__send_from_chief(hs_raw_session *session, bool wanted, void *data, size_t bytes, bool *sent, hs_error *err)
-{
-    const hs_group *group = hs_raw_session_group(session);
-    *sent = hs_raw_session_agree(session, wanted && !hs__session_rank(session));
-    return *sent && group ? group->ops->broadcast(group->self, data, bytes, 0, err) : HS_OK;
 }

@@ -15,7 +15,7 @@ enum { DEFAULT_STEPS = 1000 };
 
 typedef struct {
     hs__hook_base base;
-    bool sends_values;
+    bool sends_values, due;
     hs_host_copy copy;
     const hs_env *session_env;
 } replica_check;
@@ -24,6 +24,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     replica_check *hook = self;
     hook->session_env = hs_backend_env(backend);
+    hook->due = false;
     if (!backend.ops->read_variable || (hook->sends_values && !backend.ops->write_variable))
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot %s variables", backend.ops->name,
                             backend.ops->read_variable ? "set" : "read");
@@ -32,8 +33,10 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    (void)self, (void)values, (void)err;
-    if (hs_raw_session_group(hs_run_context_session(run)))
+    replica_check *hook = self;
+    (void)values, (void)err;
+    hook->due = hs_raw_session_rank_count(hs_run_context_session(run)) > 1;
+    if (hook->due)
         hs_run_context_request_boundary(run);
     return HS_OK;
 }
@@ -135,60 +138,19 @@ static void find_divergence(const replica_check *hook, comparison *c, int32_t ra
     }
 }
 
-static hs_code send_variable(replica_check *hook, hs_raw_session *session, size_t index, const hs_variable *variable,
-                             hs_error *err)
-{
-    const hs_group *group = hs_raw_session_group(session);
-    hs_tensor host;
-    uint64_t words[2];
-    hs_code code = read_value(hook, session, index, variable->name, &host, err);
-    if (!code && (!host.data || variable->dtype == HS_STRING))
-        code = hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' differs, but its value cannot be sent: it %s",
-                            variable->name, host.data ? "is of type string" : "has no memory");
-    void *copy = code ? NULL : hs_env_alloc(&hook->base.env, host.bytes + 1);
-    if (!code && !copy)
-        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a copy of variable '%s'", variable->name);
-    if (!code && !(code = hs__check_ranks(session, err))) {
-        words[0] = host.bytes;
-        words[1] = ~words[0];
-        code = group->ops->allreduce_or(group->self, words, 2, err);
-        if (!code && words[0] & words[1])
-            code = hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' does not have the same size on all ranks",
-                                variable->name);
-    }
-    if (!code) {
-        memcpy(copy, host.data, host.bytes);
-        code = group->ops->broadcast(group->self, copy, host.bytes, 0, err);
-    }
-    if (!code && hs__session_rank(session)) {
-        host.data = copy;
-        host.memory = NULL;
-        code = hs_raw_session_backend(session).ops->write_variable(hs_raw_session_handle(session), index, &host, err);
-    }
-    hs_env_free(&hook->base.env, copy);
-    return code;
-}
-
 static hs_code compare(replica_check *hook, hs_raw_session *session, comparison *c, int64_t step, hs_error *err)
 {
-    const hs_group *group = hs_raw_session_group(session);
     const hs_backend backend = hs_raw_session_backend(session);
     divergence found;
     hs_variable variable;
     memset(&found, 0, sizeof found); /* also the padding, which is sent */
-    uint64_t sum = hs__crc32c(0, c->sums, c->n * sizeof *c->sums), words[] = {sum, ~sum};
-    hs_code code = group->ops->allreduce_or(group->self, words, 2, err);
-    bool equal = !(words[0] & words[1]); /* no bit is set on one rank and clear on another */
-    if (code || equal ||
-        (code = group->ops->gather(group->self, (hs_bytes){c->sums, c->n * sizeof *c->sums}, 0, receive, c, err)))
+    hs_code code = hs_raw_session_gather(session, (hs_bytes){c->sums, c->n * sizeof *c->sums}, receive, c, err);
+    if (code)
         return code;
-    if (!hs__session_rank(session))
-        find_divergence(hook, c, group->ops->rank_count(group->self), &found);
-    if ((code = group->ops->broadcast(group->self, &found, sizeof found, 0, err)))
+    if (!hs_raw_session_rank(session))
+        find_divergence(hook, c, hs_raw_session_rank_count(session), &found);
+    if ((code = hs_raw_session_from_chief(session, &found, sizeof found, err)) || !found.n)
         return code;
-    if (!found.n)
-        return hs_error_set(err, HS_INTERNAL,
-                            "the checksums of the variables differ between the ranks, but no variable does");
     size_t at = 0;
     for (int64_t i = 0; find_variable(backend, &at, &variable) && i < found.variable; i++)
         at++;
@@ -198,17 +160,21 @@ static hs_code compare(replica_check *hook, hs_raw_session *session, comparison 
         hs_error_set(&why, HS_DATA_LOSS, "variable '%s' differs on rank%s %s from the other ranks", name, plural,
                      found.ranks);
         hs_raw_session_refuse_saves(session, &why);
-        return hs__session_rank(session) == found.rank ? hs_error_set(err, why.code, "%s", why.message) : HS_OK;
+        return hs_raw_session_rank(session) == found.rank ? hs_error_set(err, why.code, "%s", why.message) : HS_OK;
     }
-    code = group->ops->broadcast(group->self, c->differs, c->n * sizeof *c->differs, 0, err);
+    code = hs_raw_session_from_chief(session, c->differs, c->n * sizeof *c->differs, err);
     at = 0;
-    for (size_t i = 0; !code && i < c->n && find_variable(backend, &at, &variable); i++, at++)
-        if (c->differs[i])
-            code = send_variable(hook, session, at, &variable, err);
+    for (size_t i = 0; !code && i < c->n && find_variable(backend, &at, &variable); i++, at++) {
+        if (c->differs[i] && !hs_raw_session_rank(session) && !c->sums[i])
+            code = hs_error_set(err, HS_UNIMPLEMENTED,
+                                "variable '%s' differs, but its value cannot be sent: it has no memory", variable.name);
+        else if (c->differs[i])
+            code = hs_raw_session_send_variable(session, variable.name, err);
+    }
     char more[48] = "";
     if (found.n > 1)
         snprintf(more, sizeof more, " and %lld more", (long long)found.n - 1);
-    if (!code && !hs__session_rank(session))
+    if (!code && !hs_raw_session_rank(session))
         hs_log(hook->session_env, HS_LOG_WARNING,
                "step %lld: variable '%s'%s differed on rank%s %s; all ranks have the values of rank 0 now", (long long)step,
                name, more, plural, found.ranks);
@@ -218,9 +184,8 @@ static hs_code compare(replica_check *hook, hs_raw_session *session, comparison 
 static hs_code check_ranks(replica_check *hook, hs_raw_session *session, int64_t step, hs_error *err)
 {
     const hs_env *env = &hook->base.env;
-    const hs_group *group = hs_raw_session_group(session);
     const hs_backend backend = hs_raw_session_backend(session);
-    const bool gathers = !hs__session_rank(session);
+    const bool gathers = !hs_raw_session_rank(session);
     comparison c = {0};
     hs_variable variable;
     hs_tensor host;
@@ -230,14 +195,14 @@ static hs_code check_ranks(replica_check *hook, hs_raw_session *session, int64_t
     c.sums = hs_env_alloc(env, (c.n + 1) * sizeof *c.sums);
     c.differs = hs_env_alloc(env, (c.n + 1) * sizeof *c.differs);
     if (gathers)
-        c.all = hs_env_alloc(env, (c.n + 1) * (size_t)group->ops->rank_count(group->self) * sizeof *c.all);
+        c.all = hs_env_alloc(env, (c.n + 1) * (size_t)hs_raw_session_rank_count(session) * sizeof *c.all);
     if (!c.sums || !c.differs || (gathers && !c.all))
         code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the checksums of %zu variables", c.n);
     size_t at = 0;
     for (size_t i = 0; !code && i < c.n && find_variable(backend, &at, &variable); i++, at++)
         if (!(code = read_value(hook, session, at, variable.name, &host, err)))
             c.sums[i] = host.data ? hs__crc32c_of_tensor(&host) : 0; /* 0: it has no memory */
-    if (!code && !(code = hs__check_ranks(session, err)))
+    if (!code)
         code = compare(hook, session, &c, step, err);
     hs_env_free(env, c.sums);
     hs_env_free(env, c.all);
@@ -248,11 +213,16 @@ static hs_code check_ranks(replica_check *hook, hs_raw_session *session, int64_t
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN || !hs_raw_session_group(session) ||
-        !hs_run_context_agree(run, true))
+    replica_check *hook = self;
+    bool due = hook->due;
+    if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
+    hook->due = false;
+    hs_code code = hs_raw_session_any(session, due, &due, err);
+    if (code || !due)
+        return code;
     int64_t step = hs_run_context_global_step(run, err);
-    return step < 0 ? err->code : check_ranks(self, session, step, err);
+    return step < 0 ? err->code : check_ranks(hook, session, step, err);
 }
 
 static void destroy(void *self)

@@ -17,7 +17,7 @@ static hs_code open_events(void *self, hs_raw_session *session, hs_error *err)
 {
     scalars *hook = self;
     const char *directory = hook->summary_dir ? hook->summary_dir : hs_raw_session_summary_dir(session);
-    if (directory && hs__session_rank(session)) {
+    if (directory && hs_raw_session_rank(session)) {
         if ((!hook->summary_dir && !(hook->summary_dir = hs__hook_text(hook, directory, err))) ||
             hs__add_rank(hook, session, &hook->summary_dir, err))
             return HS_RESOURCE_EXHAUSTED;

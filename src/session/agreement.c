@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agreements of the ranks of a group (agreement.h): hs__agree makes one; the functions after it are the occasions for which
- * the session makes them; the last part sends the checkpoint's path, or the initial values, from rank 0 to the others. */
+/* Agreements of the ranks of a group (agreement.h): exchange makes one; the functions after it are the occasions for which
+ * the session makes them; then come the messages of hooks and the program (raw_session.h), and what the opening and the
+ * recovery send from the chief to the other ranks. */
 #include "session/session.h"
 
 #include "base/cold.h"
+#include "base/crc32c.h"
 #include "checkpoint/directory.h"
 #include "session/status_files.h"
 #include "threads/coordinator.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Bits of word 0 after which the ranks' global steps may differ. */
@@ -27,9 +30,8 @@ hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_op
     if (code || (options->replicas && (code = HS_STRUCT_TAKE(hs_replica_options, agree_every_n_steps, &agreement->options,
                                                              options->replicas, err))))
         return code;
-    agreement->group = *options->group;
-    agreement->rank = hs__group_rank(options->group);
-    agreement->rank_count = hs__group_rank_count(options->group);
+    agreement->ranks = (hs__ranks){
+        .group = *options->group, .rank = hs__group_rank(options->group), .count = hs__group_rank_count(options->group)};
     if (agreement->options.agree_every_n_steps == 0)
         agreement->options.agree_every_n_steps = 1;
     if (agreement->options.agree_every_n_steps < 0)
@@ -45,58 +47,20 @@ hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_op
     return HS_OK;
 }
 
-/* Reports. */
+/* Messages. */
 
 static bool is_failure(hs_code code)
 {
     return !hs__is_clean(code);
 }
 
-/* Other failures count more than a loss, from which the sessions may recover. */
-static int weight(hs_code code)
-{
-    return !is_failure(code) ? 0 : hs__is_preemption(code) ? 1 : 2;
-}
-
-static void merge_report(void *user, int32_t rank, hs_bytes bytes)
-{
-    hs__rank_report *merged = user;
-    hs__rank_report report; /* a copy, because an engine need not align the bytes */
-    if (bytes.size != sizeof report)
-        return; /* the next comparison of the ranks reports another version of the library */
-    memcpy(&report, bytes.data, sizeof report);
-    if (rank == 0)
-        merged->saved_step = report.saved_step;
-    if (!merged->signal)
-        merged->signal = report.signal;
-    if (!merged->stop_hook[0])
-        memcpy(merged->stop_hook, report.stop_hook, sizeof merged->stop_hook);
-    if (weight(report.error.code) <= weight(merged->error.code))
-        return;
-    merged->rank = rank;
-    merged->error = report.error;
-    memcpy(merged->failed_hook, report.failed_hook, sizeof merged->failed_hook);
-}
-
-/* Replaces the report of this rank by the merged report of all ranks. */
-static hs_code exchange_reports(const hs__agreement *agreement, hs__rank_report *report, hs_error *err)
-{
-    hs__rank_report merged = {.rank = -1, .saved_step = -1};
-    hs_code code = hs__group_gather(&agreement->group, (hs_bytes){report, sizeof *report}, 0, merge_report, &merged, err);
-    if (code)
-        return code;
-    if (agreement->rank == 0) {
-        *report = merged;
-        bool named = strncmp(merged.error.message, "rank ", 5) == 0; /* agreed before, or about another rank */
-        if (merged.rank >= 0 && agreement->rank_count > 1 && !named)
-            hs_error_prefix(&report->error, "rank %d", (int)merged.rank);
-    }
-    return hs__group_broadcast(&agreement->group, report, sizeof *report, 0, err);
-}
-
-static void fill_report(const struct hs_session *session, hs_code code, const hs_error *error, hs__rank_report *report)
+static void fill_report(const struct hs_session *session, uint64_t kind, hs_code code, const hs_error *error,
+                        hs__rank_report *report)
 {
     memset(report, 0, sizeof *report);
+    report->kind = kind;
+    if (hs__is_of_hook(kind))
+        snprintf(report->hook, sizeof report->hook, "%s", session->callee->cold->ops.name);
     report->signal = hs__signals_first(session);
     report->saved_step = session->raw.saved_step;
     memcpy(report->stop_hook, session->stop_hook, sizeof report->stop_hook);
@@ -123,8 +87,6 @@ static void adopt_report(struct hs_session *session, const hs__rank_report *repo
         hs_raw_session_record_save(&session->raw, report->saved_step);
 }
 
-/* Agreements. */
-
 static uint64_t code_bits(hs_code code)
 {
     return !code                     ? 0
@@ -134,27 +96,29 @@ static uint64_t code_bits(hs_code code)
                                      : HS__WORD_FAILED;
 }
 
-static void fill_words(struct hs_session *session, uint64_t word, hs_code code, uint64_t words[HS__AGREEMENT_WORDS])
+/* The agreements of a step: then all ranks are at the same one, unless one has failed. */
+static bool is_of_step(uint64_t kind)
 {
-    int64_t step = 0;
-    /* otherwise the ranks may be at different steps */
-    bool in_run = session->level > 0 && session->context.boundary != HS_BOUNDARY_STOP;
-    if (in_run && hs__raw_session_read_step(&session->raw, &step, NULL))
-        step = 0; /* the graph does not count steps */
+    return kind == HS__CALL_GATE || kind == HS__CALL_END_OF_RUN;
+}
+
+static void fill_words(struct hs_session *session, uint64_t kind, uint64_t number, uint64_t word, hs_code code,
+                       uint64_t words[HS__WORDS])
+{
     const unsigned agreed = word & HS__WORD_CLOSING ? HS__STOP_AGREED | HS__STOP_STEP : HS__STOP_AGREED;
-    words[0] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
-               (session->raw.saves_refused.code ? HS__WORD_SAVES_REFUSED : 0);
-    words[1] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) | (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED) |
-               (session->agreement.input_ended && in_run ? 0 : HS__WORD1_HAS_INPUT);
-    if (in_run) {
-        atomic_store_explicit(&session->agreement.last_step, step, memory_order_relaxed);
-        atomic_store_explicit(&session->agreement.last_saved_step, session->raw.saved_step, memory_order_relaxed);
-    }
-    words[2] = (uint64_t)step;
-    words[3] = in_run ? ~(uint64_t)step : 0;
-    words[4] = hs__is_chief(session) ? (uint64_t)session->schedule.now_ns : 0;
     const unsigned requests = atomic_load_explicit(&session->save_requests, memory_order_relaxed);
-    words[0] |= requests != session->agreement.sent_requests ? HS__WORD_SAVE_REQUEST : 0;
+    const bool at_step = is_of_step(kind), is_verb = (kind & 0xff) >= HS__CALL_ANY;
+    words[HS__SAYS] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
+                      /* not while the ranks restore, one after the other, after a refusal */
+                      (session->raw.saves_refused.code && !is_verb ? HS__WORD_SAVES_REFUSED : 0) |
+                      (requests != session->agreement.sent_requests ? HS__WORD_SAVE_REQUEST : 0);
+    words[HS__SAYS_NOT] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) |
+                          (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED) |
+                          (session->agreement.input_ended && at_step ? 0 : HS__WORD1_HAS_INPUT);
+    words[HS__CLOCK] = hs__is_chief(session) ? (uint64_t)session->schedule.now_ns : 0;
+    words[HS__KIND] = words[HS__NOT_KIND] = words[HS__NUMBER] = words[HS__NOT_NUMBER] = 0;
+    if (kind && !code) /* a rank that has failed, or closes, joins the message of the others */
+        hs__words_set(words, kind, number);
     session->agreement.sent_requests = requests;
 }
 
@@ -176,7 +140,7 @@ static int abandon(void *user, int32_t failed_rank, const hs_error *why)
                           .step = atomic_load(&session->agreement.last_step),
                           .last_saved_step = atomic_load(&session->agreement.last_saved_step),
                           .error = *why,
-                          .rank = session->agreement.rank,
+                          .rank = session->agreement.ranks.rank,
                           .cause_rank = failed_rank};
     outcome.error.code = HS_UNAVAILABLE;
     if (outcome.last_saved_step < 0) /* a save in the background is not known on all ranks */
@@ -190,12 +154,12 @@ static int abandon(void *user, int32_t failed_rank, const hs_error *why)
 
 void hs__allow_abandon(struct hs_session *session)
 {
-    hs__group_set_abandon(&session->agreement.group, abandon, session);
+    hs__group_set_abandon(&session->agreement.ranks.group, abandon, session);
 }
 
 void hs__refuse_abandon(struct hs_session *session)
 {
-    hs__group_set_abandon(&session->agreement.group, NULL, NULL);
+    hs__group_set_abandon(&session->agreement.ranks.group, NULL, NULL);
 }
 
 /* The group is unusable, because a rank has died or the engine has failed. This session has failed, and saves nothing:
@@ -209,17 +173,17 @@ HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *
     int32_t rank = -1;
     agreement->settled = agreement->broken = true;
     hs__add_stops(session, HS__STOP_FAILED);
-    if (!hs__group_query_failed_rank(&agreement->group, &rank, &error) && is_failure(code)) {
+    if (!hs__group_query_failed_rank(&agreement->ranks.group, &rank, &error) && is_failure(code)) {
         hs__error_copy(&error, err);
         hs__normalize_error(code, "this rank", &error);
         error.code = HS_UNAVAILABLE;
-        rank = agreement->rank;
+        rank = agreement->ranks.rank;
         hs_error_prefix(&error, "rank %d", (int)rank);
     } else {
         session->failed_hook[0] = '\0';
     }
     if (rank < 0 && why->code == HS_UNAVAILABLE)
-        rank = agreement->rank; /* which ends the training, because it cannot reach the others */
+        rank = agreement->ranks.rank; /* which ends the training, because it cannot reach the others */
     if (rank >= 0)
         agreement->cause_rank = rank;
     agreement->failure = error.code ? error : *why;
@@ -230,46 +194,50 @@ HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *
     return hs__error_copy(err, &agreement->failure);
 }
 
-static void adopt_words(struct hs_session *session, const uint64_t words[HS__AGREEMENT_WORDS])
+static void adopt_words(struct hs_session *session, const uint64_t words[HS__WORDS])
 {
     hs__agreement *agreement = &session->agreement;
-    unsigned stops = (unsigned)(words[0] & HS__WORD_STOPS);
-    agreement->word = words[0];
-    agreement->all_closing = !(words[1] & HS__WORD1_NOT_CLOSING);
-    agreement->all_ended = !(words[1] & HS__WORD1_NOT_ENDED);
-    session->schedule.group_ns = (int64_t)words[4];
-    session->schedule.group_requests += words[0] & HS__WORD_SAVE_REQUEST ? 1 : 0;
-    if (words[0] & HS__WORD_CLOSING)
+    const uint64_t says = words[HS__SAYS];
+    unsigned stops = (unsigned)(says & HS__WORD_STOPS);
+    agreement->word = says;
+    agreement->all_closing = !(words[HS__SAYS_NOT] & HS__WORD1_NOT_CLOSING);
+    agreement->all_ended = !(words[HS__SAYS_NOT] & HS__WORD1_NOT_ENDED);
+    session->schedule.group_ns = (int64_t)words[HS__CLOCK];
+    session->schedule.group_requests += says & HS__WORD_SAVE_REQUEST ? 1 : 0;
+    if (says & HS__WORD_CLOSING)
         stops |= HS__STOP_CLOSED;
-    if (words[0] & HS__WORD_RUN_STOPPED) /* by a hook, an op or a step of one rank */
+    if (says & HS__WORD_RUN_STOPPED) /* by a hook, an op or a step of one rank */
         stops |= HS__STOP_STEP;
     if (stops & ~agreement->stops) {
         agreement->stops |= stops;
         hs__add_stops(session, stops & ~(unsigned)HS__STOP_THREADS);
     }
-    if (words[0] & HS__WORD_SAVES_REFUSED && !session->raw.saves_refused.code) {
+    if (says & HS__WORD_SAVES_REFUSED && !session->raw.saves_refused.code) {
         hs_error why;
         hs_error_set(&why, HS_FAILED_PRECONDITION, "another rank has refused to save");
         hs_raw_session_refuse_saves(&session->raw, &why);
     }
 }
 
-HS__COLD static hs_code resolve_failure(const uint64_t words[HS__AGREEMENT_WORDS], hs_code code,
-                                        const hs__rank_report *report, hs_error *err)
+HS__COLD static hs_code resolve_failure(const uint64_t words[HS__WORDS], hs_code code, const hs__rank_report *report,
+                                        hs_error *err)
 {
-    if (words[0] & (HS__WORD_FAILED | HS__WORD_LOST))
+    const uint64_t says = words[HS__SAYS];
+    if (says & (HS__WORD_FAILED | HS__WORD_LOST) || hs__kinds_differ(words))
         return hs__error_copy(err, &report->error);
     if (code == HS_OUT_OF_RANGE)
-        return code;                      /* with this rank's message */
-    if (words[0] & HS__WORD_END_OF_INPUT) /* also if a rank has stopped the run, so that all have the same outcome */
+        return code;                  /* with this rank's message */
+    if (says & HS__WORD_END_OF_INPUT) /* also if a rank has stopped the run, so that all have the same outcome */
         return hs_error_set(err, HS_OUT_OF_RANGE, "the input of another rank has ended");
     if (code == HS_STOP)
         return code;
-    if (!(words[0] & UNEQUAL_STEPS) && !(words[1] & HS__WORD1_HAS_INPUT))
+    if (!(says & UNEQUAL_STEPS) && !(words[HS__SAYS_NOT] & HS__WORD1_HAS_INPUT))
         return hs_error_set(err, HS_OUT_OF_RANGE, "the inputs of all ranks have ended");
-    if (!(words[0] & UNEQUAL_STEPS) && words[2] & words[3])
+    if (!(says & UNEQUAL_STEPS) && hs__numbers_differ(words))
         return hs_error_set(err, HS_INTERNAL,
-                            "the ranks are at different global steps; all ranks must make the same training runs");
+                            is_of_step(words[HS__KIND])
+                                ? "the ranks are at different global steps; all ranks must make the same training runs"
+                                : "the ranks send different numbers of bytes");
     return HS_OK;
 }
 
@@ -280,38 +248,55 @@ HS__COLD static bool leave_group(struct hs_session *session, hs_code code, hs_er
     hs_error error = {0};
     hs__error_copy(&error, err);
     hs__normalize_error(code, "the step", &error);
-    if (!hs__group_report_exit(&session->agreement.group, &error))
+    if (!hs__group_report_exit(&session->agreement.ranks.group, &error))
         return false;
     break_group(session, &error, code, err);
     return true;
 }
 
-hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)
+/* Makes a message. `word` has further bits of word 0; `code` and `err` are the result of this rank so far. Returns the
+ * agreed code: that of a rank that has failed, HS_OUT_OF_RANGE, this rank's HS_STOP, or HS_OK. */
+static hs_code exchange(struct hs_session *session, uint64_t kind, uint64_t number, uint64_t word, hs_code code,
+                        hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
     const uint64_t news = HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_CLOSING;
-    uint64_t words[HS__AGREEMENT_WORDS];
+    uint64_t words[HS__WORDS];
     hs__rank_report report;
     hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
     if (agreement->broken)
         return code ? code : hs__error_copy(err, &agreement->failure);
-    if (code && agreement->behind_gate && weight(code) > 1 && !session->failed_hook[0] && leave_group(session, code, err))
+    const bool in_step = agreement->behind_gate && is_failure(code) && !hs__is_preemption(code);
+    if (in_step && !session->failed_hook[0] && leave_group(session, code, err))
         return agreement->failure.code;
     hs__clear(&error);
-    fill_words(session, word, code, words);
-    hs_code group_code = hs__group_allreduce_or(&agreement->group, words, HS__AGREEMENT_WORDS, &error);
-    bool has_news = words[0] & news || words[0] & HS__WORD_STOPS & ~(uint64_t)agreement->stops;
+    fill_words(session, kind, number, word, code, words);
+    hs_code group_code = hs__group_allreduce_or(&agreement->ranks.group, words, HS__WORDS, &error);
+    bool has_news =
+        words[HS__SAYS] & news || words[HS__SAYS] & HS__WORD_STOPS & ~(uint64_t)agreement->stops || hs__kinds_differ(words);
     if (!group_code && has_news) {
-        fill_report(session, code, err, &report);
-        group_code = exchange_reports(agreement, &report, &error);
+        fill_report(session, code ? 0 : kind, code, err, &report);
+        group_code = hs__reports_exchange(&agreement->ranks.group, &report, &error);
     }
     if (group_code)
         return break_group(session, &error, code, err);
     adopt_words(session, words);
     if (has_news)
         adopt_report(session, &report);
-    bool agreed = !code && !(words[0] & UNEQUAL_STEPS) && !(words[2] & words[3]) && words[1] & HS__WORD1_HAS_INPUT;
+    bool agreed = !code && !(words[HS__SAYS] & UNEQUAL_STEPS) && !hs__kinds_differ(words) && !hs__numbers_differ(words) &&
+                  words[HS__SAYS_NOT] & HS__WORD1_HAS_INPUT;
     return agreed ? HS_OK : resolve_failure(words, code, &report, err);
+}
+
+/* For the agreements at the gate and at the end of a run. */
+static hs_code exchange_step(struct hs_session *session, hs__rank_call call, uint64_t word, hs_code code, hs_error *err)
+{
+    int64_t step = 0;
+    if (hs__raw_session_read_step(&session->raw, &step, NULL))
+        step = 0; /* the graph does not count steps */
+    atomic_store_explicit(&session->agreement.last_step, step, memory_order_relaxed);
+    atomic_store_explicit(&session->agreement.last_saved_step, session->raw.saved_step, memory_order_relaxed);
+    return exchange(session, call, (uint64_t)step, word, code, err);
 }
 
 /* The failure of this call is agreed: no other agreement follows for it. */
@@ -331,9 +316,10 @@ static hs_code record_agreed(struct hs_session *session, hs_code code, const hs_
 hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
+    const hs__rank_call call = session->life == HS__CLOSING ? HS__CALL_CLOSE : HS__CALL_OPENING;
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
-    return record_agreed(session, hs__agree(session, word, code, err), err);
+    return record_agreed(session, exchange(session, call, 0, word, code, err), err);
 }
 
 hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err)
@@ -347,13 +333,12 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
         agreement->behind_gate = false;
         return HS_OK;
     }
-    uint64_t word = agreement->triggers << HS__WORD_TRIGGER_SHIFT | (agreement->boundary_requested ? HS__WORD_BOUNDARY : 0);
-    agreement->triggers = 0;
+    const uint64_t word = agreement->boundary_requested ? HS__WORD_BOUNDARY : 0;
     agreement->boundary_requested = false;
     agreement->runs_to_end = agreement->options.agree_every_n_steps;
-    code = hs__agree_on_part(session, word, code, err);
+    code = agreement->settled ? hs__error_copy(err, &agreement->failure)
+                              : record_agreed(session, exchange_step(session, HS__CALL_END_OF_RUN, word, code, err), err);
     agreement->behind_gate = false;
-    agreement->run_word = agreement->word;
     /* a rank that stops or closes does not call its boundaries */
     context->boundary_requested =
         !code && agreement->word & HS__WORD_BOUNDARY && !(agreement->word & (HS__WORD_RUN_STOPPED | HS__WORD_CLOSING));
@@ -403,7 +388,7 @@ hs_code hs__pass_gate(struct hs_session *session, hs_error *err)
     hs__agreement *agreement = &session->agreement;
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
-    hs_code code = hs__agree(session, 0, hs__check_input(session, err), err);
+    hs_code code = exchange_step(session, HS__CALL_GATE, 0, hs__check_input(session, err), err);
     if (!code && agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED))
         code = hs_error_set(err, HS_STOP, "another rank has %s",
                             agreement->word & HS__WORD_CLOSING ? "closed its session" : "stopped the run");
@@ -418,7 +403,7 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
         /* a failure of the program may come after an agreed stop */
         bool is_agreed = agreement->settled && (is_failure(agreement->failure.code) || !is_failure(code));
         bool known = is_agreed || code == HS_STOP;
-        hs_code agreed = hs__agree(session, HS__WORD_CLOSING, known ? HS_OK : code, err);
+        hs_code agreed = exchange(session, 0, 0, HS__WORD_CLOSING, known ? HS_OK : code, err);
         if (is_failure(agreed))
             code = record_agreed(session, agreed, err);
         else if (agreed == HS_OUT_OF_RANGE && !is_failure(code))
@@ -427,35 +412,21 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
     return code;
 }
 
+hs_code hs__agree_on_boundaries(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)
+{
+    const bool joins = is_failure(err->code); /* it has perhaps called fewer callbacks than the others */
+    return exchange(session, joins ? 0 : HS__CALL_END_OF_BOUNDARIES, 0, word | HS__WORD_ENDED, code, err);
+}
+
 void hs__agree_on_last_call(struct hs_session *session, hs_error *error)
 {
     hs__agreement *agreement = &session->agreement;
     hs_error lost = {0};
-    if (!agreement->broken && hs__group_barrier(&agreement->group, &lost))
+    if (!agreement->broken && hs__group_barrier(&agreement->ranks.group, &lost))
         break_group(session, &lost, HS_OK, error);
 }
 
-void hs__agreement_refuse(const hs_group *group, hs_error *error)
-{
-    hs__agreement agreement = {.group = *group};
-    hs__rank_report report = {.rank = -1, .saved_step = -1, .error = *error};
-    uint64_t words[HS__AGREEMENT_WORDS] = {HS__WORD_FAILED, HS__WORD1_NOT_CLOSING, 0, ~(uint64_t)0};
-    if (hs__group_check(group, NULL))
-        return;
-    agreement.rank = hs__group_rank(group);
-    agreement.rank_count = hs__group_rank_count(group);
-    if (!hs__group_allreduce_or(group, words, HS__AGREEMENT_WORDS, NULL) && !exchange_reports(&agreement, &report, NULL))
-        *error = report.error;
-    hs__group_report_exit(group, error);
-}
-
-void hs__add_trigger(struct hs_session *session, const hs__hook *hook)
-{
-    if (hook->cold->trigger != HS__NO_TRIGGER)
-        session->agreement.triggers |= (uint64_t)1 << hook->cold->trigger;
-    session->agreement.boundary_requested = true;
-    session->context.boundary_requested = false;
-}
+/* Messages of hooks and of the program. */
 
 /* A best-effort hook that fails on one rank is called on the others, which would wait for it. */
 static hs_code check_collective(const hs__hook *hook, hs_error *err)
@@ -467,122 +438,187 @@ static hs_code check_collective(const hs__hook *hook, hs_error *err)
                         hook->cold->ops.name);
 }
 
-/* An agreement in a boundary. If another rank stops or closes its session meanwhile, all ranks end the boundary. */
-static bool agree_in_boundary(struct hs_session *session, uint64_t word, const hs__hook *hook)
+/* hs__ranks.begin. If another rank stops or closes its session meanwhile, all ranks end the boundary. */
+static hs_code begin_message(void *user, hs__rank_call call, uint64_t number, uint64_t *word, hs_error *err)
 {
+    struct hs_session *session = user;
     hs__agreement *agreement = &session->agreement;
+    const hs__hook *hook = call >= HS__CALL_ANY ? session->callee : NULL; /* the opening is not a hook's */
     hs_error error = {0};
+    if (!hook && session->life == HS__READY && !session->level) /* the program's own call */
+        hs__begin_agreement(session);
+    if (agreement->settled)
+        return hs__error_copy(err, &agreement->failure);
+    const uint64_t kind = hs__kind(call, hook ? session->context.boundary : 0, hook ? hook->cold->number_on_ranks : 0);
     hs_code code = check_collective(hook, &error);
-    if (hs__agree_on_part(session, word, code, &error)) /* the agreement after the boundaries returns the failure */
-        return false;
-    if (!(agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED)))
-        return true;
-    if (session->life != HS__CLOSING)
-        record_agreed(session, hs_error_set(&error, HS_STOP, "another rank has stopped"), &error);
-    return false;
+    code = record_agreed(session, exchange(session, kind, number, *word, code, &error), &error);
+    *word = agreement->word;
+    if (!code && *word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED)) {
+        record_agreed(session, HS_STOP, &error);
+        code = hs_error_set(&error, HS_CANCELLED, "another rank has stopped");
+    }
+    return code ? hs__error_copy(err, &error) : HS_OK;
 }
 
-bool hs_run_context_agree(hs_run_context *run, bool mine)
+/* hs__ranks.lost */
+static hs_code lose_ranks(void *user, const hs_error *why, hs_error *err)
 {
-    if (!run || !hs__is_replica(run->session))
-        return mine;
-    struct hs_session *session = run->session;
-    const hs__agreement *agreement = &session->agreement;
-    const hs__hook *hook = hs__current_hook(session);
-    if (!run->boundary || !hook || hook->cold->trigger == HS__NO_TRIGGER)
-        return mine;
-    const uint64_t bit = (uint64_t)1 << (hook->cold->trigger + HS__WORD_TRIGGER_SHIFT);
-    const bool requested = agreement->run_word & bit, shares_bit = hook->cold->trigger == HS__TRIGGER_BITS - 1;
-    if (run->boundary == HS_BOUNDARY_RUN && !hook->cold->best_effort && !(requested && shares_bit))
-        return requested;
-    return agree_in_boundary(session, mine ? bit : 0, hook) && agreement->word & bit;
+    return break_group(user, why, HS_OK, err);
 }
 
-bool hs_raw_session_agree(hs_raw_session *raw, bool mine)
+void hs__join_ranks(struct hs_session *session)
 {
-    struct hs_session *session = raw ? hs__session_of(raw) : NULL;
-    if (!session || !hs__is_replica(session))
-        return mine;
-    const hs__hook *hook = hs__current_hook(session);
-    if (hook && hook->cold->trigger == HS__NO_TRIGGER)
-        return mine; /* the other ranks do not have the hook */
-    return agree_in_boundary(session, mine ? HS__WORD_YES : 0, hook) && session->agreement.word & HS__WORD_YES;
+    hs__ranks *ranks = &session->agreement.ranks;
+    ranks->session = session;
+    ranks->begin = begin_message;
+    ranks->lost = lose_ranks;
+    session->raw.ranks = ranks;
+    session->raw.rank = ranks->rank;
+    session->raw.rank_count = ranks->count;
+}
+
+/* The ranks that call the hook that is running, or all. NULL: this one alone. */
+static const hs__ranks *ranks_of_caller(const hs_raw_session *raw)
+{
+    const struct hs_session *session = hs__session_of((hs_raw_session *)raw);
+    return session->callee && !session->callee->cold->number_on_ranks ? NULL : raw->ranks;
+}
+
+static hs_code refuse_null(const char *function, hs_error *err)
+{
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: session is NULL", function);
+}
+
+int32_t hs_raw_session_rank(const hs_raw_session *raw)
+{
+    return raw ? raw->rank : 0;
+}
+
+int32_t hs_raw_session_rank_count(const hs_raw_session *raw)
+{
+    return raw ? raw->rank_count : 1;
+}
+
+hs_code hs_raw_session_any(hs_raw_session *raw, bool mine, bool *any, hs_error *err)
+{
+    bool unused;
+    hs_error_clear(err);
+    any = any ? any : &unused;
+    *any = false;
+    return raw ? hs__ranks_any(ranks_of_caller(raw), HS__CALL_ANY, mine, any, err) : refuse_null("hs_raw_session_any", err);
+}
+
+hs_code hs_raw_session_from_chief(hs_raw_session *raw, void *data, size_t bytes, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!raw || (!data && bytes))
+        return raw ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_from_chief: data is NULL")
+                   : refuse_null("hs_raw_session_from_chief", err);
+    return hs__ranks_from_chief(ranks_of_caller(raw), HS__CALL_FROM_CHIEF, data, bytes, err);
+}
+
+hs_code hs_raw_session_gather(hs_raw_session *raw, hs_bytes mine, hs_gather_fn receive, void *user, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!raw || !receive || (!mine.data && mine.size))
+        return !raw ? refuse_null("hs_raw_session_gather", err)
+                    : hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_gather: %s is NULL",
+                                   receive ? "mine.data" : "receive");
+    return hs__ranks_gather(ranks_of_caller(raw), HS__CALL_GATHER, mine, receive, user, err);
+}
+
+/* A value that the others can receive. */
+static hs_code read_sendable(hs_raw_session *raw, size_t index, const hs_variable *variable, hs_host_copy *copy,
+                             hs_tensor *value, hs_error *err)
+{
+    hs_tensor here;
+    hs_code code = hs__session_read(raw, index, variable->name, &here, err);
+    if (code || !here.data)
+        return code;
+    if (variable->dtype == HS_STRING)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is of type string, which cannot be sent to other ranks",
+                            variable->name);
+    return hs_tensor_host(&here, copy, value, err);
+}
+
+static hs_code write_received(hs_raw_session *raw, size_t index, const hs_variable *variable, void *data, size_t bytes,
+                              hs_error *err)
+{
+    hs_tensor value;
+    void *host; /* not used: this allocates memory that the variable does not have yet */
+    hs_code code = hs__session_lend(raw, index, variable, bytes, &host, err);
+    if (code || (code = hs__session_read(raw, index, variable->name, &value, err)))
+        return code;
+    if (value.bytes != bytes)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' has %zu bytes here, and %zu on rank 0", variable->name,
+                            value.bytes, bytes);
+    value.data = data;
+    value.memory = NULL;
+    return hs__session_write(raw, index, variable->name, &value, err);
+}
+
+/* Its index may differ between the ranks, because local variables may. */
+static hs_code send_variable(hs_raw_session *raw, const hs__ranks *ranks, size_t index, const hs_variable *variable,
+                             hs_error *err)
+{
+    struct {
+        uint64_t bytes, name;
+    } chief = {.name = hs__crc32c(0, variable->name, strlen(variable->name))};
+    const uint64_t name = chief.name;
+    hs_tensor value = {.data = NULL};
+    hs_host_copy copy = {.env = &raw->env};
+    void *received = NULL;
+    hs_code code = raw->rank ? HS_OK : read_sendable(raw, index, variable, &copy, &value, err);
+    chief.bytes = value.data ? value.bytes : 0;
+    if (!code)
+        code = hs__ranks_from_chief(ranks, HS__CALL_FROM_CHIEF, &chief, sizeof chief, err);
+    if (!code && chief.name != name)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "rank 0 sends another variable than '%s'", variable->name);
+    if (!code && chief.bytes && raw->rank && !(received = hs__alloc(&raw->env, (size_t)chief.bytes, 1)))
+        code = hs__no_memory(err, (size_t)chief.bytes, variable->name);
+    if (!code)
+        code = hs__ranks_from_chief(ranks, HS__CALL_FROM_CHIEF, raw->rank ? received : (void *)value.data,
+                                    (size_t)chief.bytes, err);
+    if (!code && received)
+        code = write_received(raw, index, variable, received, (size_t)chief.bytes, err);
+    hs__free(&raw->env, received);
+    hs_host_copy_free(&copy);
+    return code;
+}
+
+hs_code hs_raw_session_send_variable(hs_raw_session *raw, const char *name, hs_error *err)
+{
+    hs_error_clear(err);
+    hs_variable variable;
+    size_t index = 0;
+    if (!raw || !name)
+        return raw ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_send_variable: name is NULL")
+                   : refuse_null("hs_raw_session_send_variable", err);
+    while (hs__session_variable(raw, index, &variable) && strcmp(variable.name, name) != 0)
+        index++;
+    if (!hs__session_variable(raw, index, &variable))
+        return hs_error_set(err, HS_NOT_FOUND, "hs_raw_session_send_variable: '%s' is not a variable", name);
+    const hs__ranks *ranks = ranks_of_caller(raw);
+    return ranks && raw->rank_count > 1 ? send_variable(raw, ranks, index, &variable, err) : HS_OK;
 }
 
 /* The opening and the recovery. */
-
-static hs_code send_bytes(struct hs_session *session, void *data, size_t bytes, hs_error *err)
-{
-    hs_error error = {0};
-    hs_code code = hs__group_broadcast(&session->agreement.group, data, bytes, 0, &error);
-    return code ? break_group(session, &error, HS_OK, err) : HS_OK;
-}
 
 hs_code hs__send_path(struct hs_session *session, hs_code code, const char *path, hs_error *err)
 {
     char text[HS__PATH_SIZE] = "";
     if (!code && strlen(path) >= sizeof text)
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is longer than %zu bytes", sizeof text);
-    else if (!code)
-        memcpy(text, path, strlen(path) + 1);
-    code = hs__agree_on_part(session, 0, code, err);
-    return code ? code : send_bytes(session, text, sizeof text, err);
+    if (code)
+        return hs__agree_on_part(session, 0, code, err);
+    memcpy(text, path, strlen(path) + 1);
+    return hs__ranks_from_chief(session->raw.ranks, HS__CALL_OPENING, text, sizeof text, err);
 }
 
 hs_code hs__receive_path(struct hs_session *session, char path[HS__PATH_SIZE], hs_error *err)
 {
-    hs_code code = hs__agree_on_part(session, 0, HS_OK, err);
-    path[0] = '\0';
-    return code ? code : send_bytes(session, path, HS__PATH_SIZE, err);
-}
-
-/* Broadcasts send plain bytes of host memory. */
-static hs_code check_sendable(const hs_variable *variable, const hs_tensor *value, hs_error *err)
-{
-    if (variable->dtype != HS_STRING && !(value->data && value->memory))
-        return HS_OK;
-    return hs_error_set(
-        err, HS_UNIMPLEMENTED,
-        "variable '%s': initial values in device memory, and of type string, cannot be sent to other ranks; "
-        "set hs_replica_options.no_broadcast_initial",
-        variable->name);
-}
-
-static hs_code write_received(hs_raw_session *raw, size_t index, const hs_variable *variable, void *data, size_t bytes,
-                              hs_tensor *value, hs_error *err)
-{
-    void *host; /* not used: this allocates memory that the variable does not have yet */
-    hs_code code = hs__session_lend(raw, index, variable, bytes, &host, err);
-    if (code)
-        return code;
-    if (value->bytes != bytes)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' has %zu bytes here, and %zu on rank 0", variable->name,
-                            value->bytes, bytes);
-    value->data = data;
-    return hs__session_write(raw, index, variable->name, value, err);
-}
-
-/* Makes the same calls on all ranks, whatever fails on one. */
-static hs_code send_variable(struct hs_session *session, size_t index, const hs_variable *variable, hs_error *err)
-{
-    hs_tensor value;
-    hs_code code = hs__session_read(&session->raw, index, variable->name, &value, err);
-    if (!code)
-        code = check_sendable(variable, &value, err);
-    uint64_t bytes = !code && value.data ? value.bytes : 0;
-    if ((code = hs__agree_on_part(session, 0, code, err)) || (code = send_bytes(session, &bytes, sizeof bytes, err)) ||
-        !bytes)
-        return code;
-    void *received = hs__is_chief(session) ? NULL : hs__alloc(&session->env, (size_t)bytes, 1);
-    void *data = hs__is_chief(session) ? (void *)value.data : received;
-    if (!data)
-        code = hs__no_memory(err, (size_t)bytes, variable->name);
-    if (!(code = hs__agree_on_part(session, 0, code, err)))
-        code = send_bytes(session, data, (size_t)bytes, err);
-    if (!code && received)
-        code = write_received(&session->raw, index, variable, received, (size_t)bytes, &value, err);
-    hs__free(&session->env, received);
-    return hs__agree_on_part(session, 0, code, err);
+    memset(path, 0, HS__PATH_SIZE);
+    return hs__ranks_from_chief(session->raw.ranks, HS__CALL_OPENING, path, HS__PATH_SIZE, err);
 }
 
 hs_code hs__send_variables(struct hs_session *session, hs_error *err)
@@ -591,14 +627,16 @@ hs_code hs__send_variables(struct hs_session *session, hs_error *err)
     hs_variable variable;
     hs_variable_slice slice;
     hs_code code = HS_OK;
-    if (session->agreement.rank_count == 1 || session->agreement.options.no_broadcast_initial || !raw->ops.read_variable ||
+    if (raw->rank_count == 1 || session->agreement.options.no_broadcast_initial || !raw->ops.read_variable ||
         !raw->ops.write_variable)
         return HS_OK;
     for (size_t i = 0; !code && hs__session_variable(raw, i, &variable); i++) {
         bool is_slice = raw->ops.variable_slice && raw->ops.variable_slice(raw->backend.self, i, &slice);
         if (!(variable.flags & HS_VARIABLE_LOCAL) && !is_slice)
-            code = send_variable(session, i, &variable, err);
+            code = send_variable(raw, raw->ranks, i, &variable, err);
     }
+    if (code == HS_UNIMPLEMENTED)
+        hs_error_prefix(err, "initial values (hs_replica_options.no_broadcast_initial)");
     hs__raw_session_moved(raw);
-    return code;
+    return hs__agree_on_part(session, 0, code, err);
 }

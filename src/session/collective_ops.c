@@ -14,7 +14,7 @@ static void add_nodes(const struct hs_session *session, const hs__request *reque
 /* False: another rank may not call the hook in the same run. */
 static bool is_called_on_all_ranks(const hs__hook *hook)
 {
-    return hook->cold->trigger != HS__NO_TRIGGER && !hook->cold->best_effort;
+    return hook->cold->number_on_ranks && !hook->cold->best_effort;
 }
 
 /* The nodes that all ranks fetch in this run. `nodes` may be NULL. Returns their number. */
@@ -36,7 +36,7 @@ hs_code hs__check_collective_ops(struct hs_session *session, const hs__hook *hoo
     const hs_raw_session *raw = &session->raw;
     const char *op = NULL;
     size_t leaf = 0;
-    if (!hook || is_called_on_all_ranks(hook) || !request || session->agreement.rank_count == 1 || !raw->ops.collective_op)
+    if (!hook || is_called_on_all_ranks(hook) || !request || raw->rank_count == 1 || !raw->ops.collective_op)
         return HS_OK;
     hs__node_list *others = &session->common_fetches; /* kept, so that later steps allocate nothing */
     const size_t n = alone ? 0 : list_common_nodes(session, NULL);

@@ -93,8 +93,6 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
         hs__clear(err); /* the callback succeeded: later callbacks must not see its error */
     if (hook->cold->failures_in_a_row && hook->kinds)
         hs__clear_failures(session, hook, callback);
-    if (hs__is_replica(session) && session->context.boundary_requested && !session->context.boundary)
-        hs__add_trigger(session, hook);
     return HS_OK;
 }
 
@@ -105,13 +103,11 @@ static inline bool needs_finish(const struct hs_session *session, hs_code code, 
     return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop | session->observed;
 }
 
-/* True if callbacks of this run are timed, another thread watches them, hooks are failing, or the ranks of a group must
- * know which hook requests the boundary. */
+/* True if callbacks of this run are timed, another thread watches them, or hooks are failing. */
 static bool is_observed(const struct hs_session *session)
 {
     /* without branches, as every run passes here */
-    return (unsigned)session->timing.on | hs__is_watched(session) | hs__hooks_are_failing(session) |
-           hs__is_replica(session);
+    return (unsigned)session->timing.on | hs__is_watched(session) | hs__hooks_are_failing(session);
 }
 
 /* Returns the time before the callback, or -1 if it is not timed. */
@@ -246,9 +242,9 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, 1);
         code = finish_callback(session, hook, "boundary", code, &error);
+        if (code && code != HS_STOP && is_last && hs__is_replica(session)) /* other ranks may wait in the same boundary */
+            code = hs__agree_on_part(session, 0, code, &error);
         if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
-            if (is_last && hs__is_replica(session))                   /* other ranks may wait in the same boundary */
-                code = hs__agree_on_part(session, 0, code, &error);
             if (!first)
                 first = hs__error_copy(err, &error);
             if (!is_last)
@@ -266,16 +262,18 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     if (!session->schedule.hooks[hook - session->hooks].last)
         return HS_OK;
     bool is_due = hook->kinds && hs__schedule_is_due_last(session, hook);
-    if (!hook->cold->best_effort) /* a stop or an end of input on one rank may have skipped its last act there */
-        is_due = hs_raw_session_agree(&session->raw, is_due);
-    if (!is_due)
-        return HS_OK;
+    hs_code code = HS_OK;
+    session->callee = hook;
+    if (hook->cold->number_on_ranks &&
+        !hook->cold->best_effort) /* a stop or an end of input on one rank may have skipped its last act there */
+        code = hs__ranks_any(session->raw.ranks, HS__CALL_LAST_ACT, is_due, &is_due, err);
+    if (code || !is_due)
+        return code;
     const hs_run_args *args = hook->fetches;
     const hs_run_values *values = &hook->values;
     hook->values.request = NULL;
-    session->callee = hook;
     begin_context(session, NULL, 0);
-    hs_code code = hook->before_run ? hook->before_run(hook->self, &session->context, &args, err) : HS_OK;
+    code = hook->before_run ? hook->before_run(hook->self, &session->context, &args, err) : HS_OK;
     if (!code && args)
         code = hs_raw_session_run(&session->raw, args, &values, err);
     begin_context(session, NULL, 0);

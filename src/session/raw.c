@@ -58,7 +58,7 @@ static hs_code run_raw(struct hs_session *session, const hs_run_args *given, con
     if (code || (code = make_plan(session, args, &result->request, err)))
         return code;
     if (hs__is_replica(session) &&
-        (code = hs__check_collective_ops(session, hs__current_hook(session), result->request, true, err)))
+        (code = hs__check_collective_ops(session, session->callee, result->request, true, err)))
         return code;
     session->in_backend = true;
     code = hs__run_plan_run(&session->plans[session->level], &session->raw.ops, session->raw.handle, err);
@@ -82,11 +82,6 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const h
     hs_code code = run_raw(hs__session_of(raw), args, values, err);
     hs__call_end(&call);
     return code;
-}
-
-const hs_group *hs_raw_session_group(const hs_raw_session *raw)
-{
-    return raw ? raw->group : NULL;
 }
 
 const char *hs_raw_session_summary_dir(const hs_raw_session *raw)

@@ -33,12 +33,12 @@ hs_raw_session *hs_session_raw(const hs_session *session)
 
 int32_t hs_session_rank(const hs_session *session)
 {
-    return session ? session->agreement.rank : 0;
+    return session ? session->raw.rank : 0;
 }
 
 int32_t hs_session_rank_count(const hs_session *session)
 {
-    return session && hs__is_replica(session) ? session->agreement.rank_count : 1;
+    return session ? session->raw.rank_count : 1;
 }
 
 hs_coordinator *hs_session_coordinator(const hs_session *session)

@@ -58,9 +58,9 @@ typedef struct hs__hook_cold {
     } cost;
     size_t number; /* in the keys of its states: from 1 on, of the hooks of its name in the program's list */
     bool best_effort, state_varies, per_rank, any_rank_count;
-    uint8_t trigger;      /* number of its bit in agreements; HS__NO_TRIGGER: HS_HOOK_CHIEF_ONLY */
-    bool create_pending;  /* after_create_session failed and is to be called again */
-    int64_t max_failures; /* in a row; 0: any number */
+    size_t number_on_ranks; /* from 1 on, of the hooks that all ranks of a group have; 0: HS_HOOK_CHIEF_ONLY */
+    bool create_pending;    /* after_create_session failed and is to be called again */
+    int64_t max_failures;   /* in a row; 0: any number */
     int64_t failures_in_a_row;
     const char *failing;   /* the callback that failed last */
     int64_t retry_at_ns;   /* if it is muted: end of the backoff; INT64_MAX: disabled */
@@ -388,7 +388,7 @@ static inline void hs__clear_stop(struct hs_session *session, hs__stop cause)
 /* The session is in a group. */
 static inline bool hs__is_replica(const struct hs_session *session)
 {
-    return session->agreement.group.ops;
+    return session->agreement.ranks.group.ops;
 }
 /* The causes that have taken effect, without HS__STOP_THREADS if the session is not in a group. */
 static inline unsigned hs__final_stops(const struct hs_session *session)
@@ -553,12 +553,6 @@ bool hs__restores_partly(const hs_restore_options *options);
 /* A checkpoint was saved: frees the copy of the initial state, if a recovery will find the checkpoint. */
 void hs__release_initial_state(struct hs_session *session);
 
-/* A code with which a session ends normally. */
-static inline bool hs__is_clean(hs_code code)
-{
-    return code == HS_OK || code == HS_OUT_OF_RANGE || code == HS_STOP;
-}
-
 /* hook_cost.c */
 
 void hs__callback_timing_init(struct hs_session *session);
@@ -608,10 +602,11 @@ void hs__forget_thread_failure(struct hs_session *session);
 
 /* agreement.c. Only for sessions in a group (hs__is_replica). */
 
-/* Makes an agreement. `word` has further bits of word 0; `code` and `err` are the result of this rank so far. Returns the
- * agreed code: that of a rank that has failed, HS_OUT_OF_RANGE, this rank's HS_STOP, or HS_OK. */
-hs_code hs__agree(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
-/* The same, unless the failure of this call is agreed already. For each part that can fail on one rank. */
+/* Sets the ranks of the raw session. */
+void hs__join_ranks(struct hs_session *session);
+/* The agreement after a part of the opening, the recovery or the close that can fail on one rank, unless the failure of
+ * this call is agreed already. `word` has further bits of word 0; `code` and `err` are the result of this rank so far.
+ * Returns the agreed code: that of a rank that has failed, HS_OUT_OF_RANGE, this rank's HS_STOP, or HS_OK. */
 hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
 /* The agreement at the end of a training run, whose result is `code` and `err`. Decides whether boundaries are called
  * (hs_run_context.boundary_requested). */
@@ -620,12 +615,14 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
 hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *err);
 /* The agreement before the first collective operation of the program's step. */
 hs_code hs__pass_gate(struct hs_session *session, hs_error *err);
-/* At the close: repeats the agreement until all ranks are closing. `code` and `err` as in hs__agree. */
+/* At the close: repeats the agreement until all ranks are closing. */
 hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *err);
 /* HS_OUT_OF_RANGE if the program has reported the end of its input, and this ends the training. Also without a group. */
 hs_code hs__check_input(const struct hs_session *session, hs_error *err);
 /* A run has ended with HS_OUT_OF_RANGE. Returns true if it is to be repeated without input (HS_END_WITH_LAST_RANK). */
 bool hs__continues_without_input(struct hs_session *session);
+/* An agreement after the boundaries of a stop, or of the close. `word`: HS__WORD_CLOSING or 0. */
+hs_code hs__agree_on_boundaries(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
 /* After the last agreement of the close: if a rank has died since, all other ranks fail, whether or not they got its
  * result. */
 void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
@@ -634,8 +631,6 @@ void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
 void hs__allow_abandon(struct hs_session *session);
 /* Before the session's hooks are closed. Waits until an abandonment is over. */
 void hs__refuse_abandon(struct hs_session *session);
-/* Records that the hook has requested the boundary. */
-void hs__add_trigger(struct hs_session *session, const hs__hook *hook);
 /* The chief sends a path, "": none, which the other ranks receive. `code` and `err`: it has failed instead. A path has a
  * fixed size, because memory may be exhausted on one rank. */
 enum { HS__PATH_SIZE = 4096 };
@@ -649,7 +644,7 @@ hs_code hs__check_collective_ops(struct hs_session *session, const hs__hook *hoo
                                  hs_error *err);
 static inline bool hs__is_chief(const struct hs_session *session)
 {
-    return session->agreement.rank == 0;
+    return session->agreement.ranks.rank == 0;
 }
 /* Before a call whose failure the ranks agree on. */
 static inline void hs__begin_agreement(struct hs_session *session)
@@ -662,7 +657,6 @@ static inline void hs__restart_agreements(struct hs_session *session)
 {
     hs__begin_agreement(session);
     session->agreement.runs_to_end = session->agreement.options.agree_every_n_steps;
-    session->agreement.triggers = 0;
     session->agreement.boundary_requested = false;
 }
 

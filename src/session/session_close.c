@@ -46,11 +46,12 @@ static void agree_on_boundaries(hs_session *session, uint64_t word, hs_error *er
     /* The other ranks know the failure: it is agreed, or was reported after the boundaries of the stop. */
     bool known = agreement->settled || session->stop_boundary.error.code;
     bool waits = true;
-    if (agreement->settled) /* a failure of this rank came later, or is a consequence */
+    if (agreement->settled &&
+        !hs__is_clean(agreement->failure.code)) /* a failure of this rank came later, or is a consequence */
         *error = agreement->failure;
     while (waits) {
         hs__begin_agreement(session);
-        hs_code code = hs__agree(session, word | HS__WORD_ENDED, known ? HS_OK : error->code, error);
+        hs_code code = hs__agree_on_boundaries(session, word, known ? HS_OK : error->code, error);
         if (code)
             error->code = code;
         known |= code != HS_OK;
@@ -80,6 +81,7 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
         hs__hook *hook = &session->hooks[i];
         hs_error error = {0};
         hs__set_current_hook(session, hook);
+        session->callee = hook;
         const char *callback = "after_run";
         hs_code code = hs__act_last(session, hook, &error);
         if (!code || code == HS_STOP) {
@@ -100,6 +102,7 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
         else
             *first = error;
     }
+    session->callee = NULL;
     if (hs__is_replica(session))
         agree_on_ends(session, first);
     call_last_boundaries(session, HS_BOUNDARY_END, first);
@@ -198,7 +201,7 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
     hs_outcome outcome = {.reason = end_reason(session, last, error),
                           .step = outcome_step(session),
                           .last_saved_step = session->raw.saved_step,
-                          .rank = session->agreement.rank,
+                          .rank = session->raw.rank,
                           .cause_rank = error->code ? session->agreement.cause_rank : -1};
     hs__count_failures(session, &outcome);
     bool unsaved_by_signal = is_unsaved_by_signal(session, &outcome);
@@ -282,7 +285,7 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
     hs_hooks_free(session->given_hooks);
     hs__signals_end(session);
     if (hs__is_replica(session))
-        hs__group_report_exit(&session->agreement.group, error);
+        hs__group_report_exit(&session->agreement.ranks.group, error);
     hs__session_free(session);
     if (error->code && !outcome.error.code) {
         outcome.reason = HS_REASON_FAILED;

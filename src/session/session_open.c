@@ -77,7 +77,7 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
 {
     const size_t n = hs__hooks_count(options->hooks);
     size_t n_called = 0;
-    uint8_t trigger = 0;
+    size_t n_on_ranks = 0;
     session->hooks = hs__alloc(&session->env, n, sizeof *session->hooks);
     session->cold = hs__alloc(&session->env, n, sizeof *session->cold);
     session->given_hooks = hs__alloc(&session->env, n + 1, sizeof *session->given_hooks);
@@ -97,9 +97,7 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
         hs__hook *hook = &session->hooks[n_called];
         hook->cold = &session->cold[n_called++];
         hook->cold->session = session;
-        hook->cold->trigger = chief_only ? HS__NO_TRIGGER : trigger;
-        if (!chief_only && trigger < HS__TRIGGER_BITS - 1)
-            trigger++; /* the last bit is shared */
+        hook->cold->number_on_ranks = chief_only ? 0 : ++n_on_ranks;
         code = copy_hook(hook, options->hooks, i, err);
         if (!code) {
             hook->cold->number = number_of(options->hooks, i);
@@ -289,7 +287,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     if (!session || hs__agreement_copy_options(&session->agreement, &options, &error) ||
         copy_hooks(session, &options, &error)) {
         if (options.group)
-            hs__agreement_refuse(options.group, &error);
+            hs__rank_refuse(options.group, &error);
         hs_hooks_free(options.hooks);
         if (options.take_scaffold)
             hs_scaffold_free(options.scaffold);
@@ -297,11 +295,8 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
             hs__session_free(session);
         return report_open_failure(backend, &error, err);
     }
-    if (hs__is_replica(session)) {
-        session->raw.group = &session->agreement.group;
-        session->raw.rank = session->agreement.rank;
-        session->raw.rank_count = session->agreement.rank_count;
-    }
+    if (hs__is_replica(session))
+        hs__join_ranks(session);
     hs__plans_init(session);
     session->scaffold = options.scaffold;
     session->owns_scaffold = options.take_scaffold && options.scaffold;

@@ -40,7 +40,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     hs__buffer_text(text, "restore %d\n", (int)creation->restore);
     hs__buffer_text(text, "recovery.max_attempts %lld\n", (long long)session->recovery.options.max_attempts);
     for (size_t i = 0; i < session->n_hooks; i++)
-        if (session->cold[i].trigger != HS__NO_TRIGGER)
+        if (session->cold[i].number_on_ranks)
             write_hook(&session->cold[i], &session->schedule.hooks[i], text);
     for (size_t i = 0; hs__session_variable(&session->raw, i, &variable); i++)
         if (!(variable.flags & HS_VARIABLE_LOCAL))
@@ -48,52 +48,14 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
                             hs_shape_text(&variable.shape, shape, sizeof shape));
 }
 
-/* The comparison, at the chief. */
-typedef struct {
-    const hs__buffer *mine;
-    int32_t rank; /* the first rank that differs; -1: none */
-    char mine_line[256], other_line[256];
-} comparison;
-
-static void copy_line(char *to, size_t size, hs_bytes text, size_t at)
-{
-    if (at >= text.size) {
-        snprintf(to, size, "nothing");
-        return;
-    }
-    const char *line = (const char *)text.data + at, *end = memchr(line, '\n', text.size - at);
-    snprintf(to, size, "%.*s", (int)(end ? (size_t)(end - line) : text.size - at), line);
-}
-
-static void compare(void *user, int32_t rank, hs_bytes other)
-{
-    comparison *found = user;
-    const hs_bytes mine = {found->mine->data, found->mine->size};
-    if (found->rank >= 0 || (other.size == mine.size && (!mine.size || memcmp(other.data, mine.data, mine.size) == 0)))
-        return;
-    size_t at = 0, line = 0;
-    const char *a = mine.data, *b = other.data;
-    for (; at < mine.size && at < other.size && a[at] == b[at]; at++)
-        if (a[at] == '\n')
-            line = at + 1;
-    found->rank = rank;
-    copy_line(found->mine_line, sizeof found->mine_line, mine, line);
-    copy_line(found->other_line, sizeof found->other_line, other, line);
-}
-
 hs_code hs__compare_ranks(struct hs_session *session, hs_error *err)
 {
-    const hs_group *group = &session->agreement.group;
     hs__buffer text;
-    comparison found = {.mine = &text, .rank = -1};
     hs__buffer_init(&text, &session->env);
     write_signature(session, &text);
-    hs_code code = hs__agree_on_part(session, 0, hs__buffer_check(&text, "the comparison of the ranks", err), err);
+    hs_code code = hs__buffer_check(&text, "the comparison of the ranks", err);
     if (!code)
-        code = hs__group_gather(group, (hs_bytes){text.data, text.size}, 0, compare, &found, err);
+        code = hs__ranks_compare(session->raw.ranks, HS__CALL_OPENING, (hs_bytes){text.data, text.size}, err);
     hs__buffer_free(&text);
-    if (found.rank >= 0)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "rank %d differs from rank 0: it has %s, and rank 0 has %s",
-                            (int)found.rank, found.other_line, found.mine_line);
     return hs__agree_on_part(session, 0, code, err);
 }

@@ -51,11 +51,6 @@ static bool is_clean(const hs_coordinator *coordinator, hs_code code)
     return false;
 }
 
-bool hs__is_preemption(hs_code code)
-{
-    return code == HS_ABORTED || code == HS_UNAVAILABLE;
-}
-
 /* Call with the lock held. Sets the error before the stop, so that a thread that sees the stop finds its cause. */
 static void stop(hs_coordinator *coordinator, const hs_error *error)
 {

@@ -6,9 +6,6 @@
 
 #include "base/env.h"
 
-/* Returns true if the code reports a lost session, from which hs_recovery recovers. */
-bool hs__is_preemption(hs_code code);
-
 /* Returns NULL if memory or locks are exhausted. */
 hs_coordinator *hs__coordinator_new(const hs_env *env);
 

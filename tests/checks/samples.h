@@ -55,7 +55,6 @@ void train_step(void *model);
 void compute_gradients(void *model), sum_gradients(void *model), clear_gradients(void *model), update(void *model);
 void allocate_moments(struct model *model), copy_loss_to_host(struct model *model);
 void save_model(void);
-extern bool is_chief;
 bool wants_another_save(void);
 void run_test(const hs_env *env);
 bool is_good_enough(const struct model *model);

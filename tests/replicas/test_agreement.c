@@ -630,10 +630,13 @@ static hs_code ask_for_boundary(void *self, hs_run_context *run, const hs_run_va
 
 static hs_code count_agreed(void *self, hs_run_context *run, hs_error *err)
 {
-    (void)err;
-    if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN)
-        *(int *)self += hs_run_context_agree(run, false);
-    return HS_OK;
+    bool any = false;
+    hs_raw_session *session = hs_run_context_session(run);
+    hs_code code = HS_OK;
+    if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN) /* this hook is called behind one that saves */
+        code = hs_raw_session_any(session, hs_raw_session_rank(session) == 1, &any, err);
+    *(int *)self += any;
+    return code;
 }
 
 static int ask_in_rank(void *user, const hs_group *group)
@@ -661,7 +664,7 @@ static int ask_in_rank(void *user, const hs_group *group)
     return code;
 }
 
-static void a_hook_learns_who_asked_for_the_boundary_also_behind_a_save(void **state)
+static void a_hook_asks_the_other_ranks_also_behind_a_save(void **state)
 {
     asking a = {.directory = ((const ranks *)*state)->directory};
     hs_error err;
@@ -774,11 +777,17 @@ static void without_a_group_the_gate_is_open(void **state)
     hs_graph_op(graph, .name = "train", .run = pass_gate);
     hs_graph_global_step(graph, NULL, NULL);
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &err);
-    assert_null(hs_raw_session_group(hs_session_raw(session)));
+    hs_raw_session *raw = hs_session_raw(session);
+    bool any;
+    assert_int_equal(hs_raw_session_rank(raw), 0);
+    assert_int_equal(hs_raw_session_rank_count(raw), 1);
     assert_int_equal(hs_session_rank(session), 0);
     assert_int_equal(hs_session_rank_count(session), 1);
-    assert_true(hs_raw_session_agree(hs_session_raw(session), true));
-    assert_false(hs_raw_session_agree(hs_session_raw(session), false));
+    assert_ok(hs_raw_session_any(raw, true, &any, &err), &err);
+    assert_true(any);
+    assert_ok(hs_raw_session_any(raw, false, &any, &err), &err);
+    assert_false(any);
+    assert_ok(hs_raw_session_from_chief(raw, &any, sizeof any, &err), &err);
     assert_ok(hs_session_run(session, "train", &err), &err);
     assert_int_equal(hs_step_pass_gate(session), HS_FAILED_PRECONDITION);
     hs_session_close(session, NULL);
@@ -786,10 +795,14 @@ static void without_a_group_the_gate_is_open(void **state)
 
     assert_int_equal(hs_op_pass_gate(NULL, &err), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_step_pass_gate(NULL), HS_FAILED_PRECONDITION);
-    assert_null(hs_raw_session_group(NULL));
+    assert_int_equal(hs_raw_session_rank(NULL), 0);
+    assert_int_equal(hs_raw_session_rank_count(NULL), 1);
     assert_int_equal(hs_session_rank(NULL), 0);
     assert_int_equal(hs_session_rank_count(NULL), 1);
-    assert_true(hs_raw_session_agree(NULL, true));
+    assert_int_equal(hs_raw_session_any(NULL, true, &any, &err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_raw_session_from_chief(NULL, &any, 1, &err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_raw_session_gather(NULL, (hs_bytes){0}, NULL, NULL, &err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_raw_session_send_variable(NULL, "w", &err), HS_INVALID_ARGUMENT);
 }
 
 static void without_a_group_an_own_loop_can_report_the_end_of_its_input(void **state)
@@ -984,7 +997,7 @@ int main(void)
         ranked(a_rank_that_leaves_when_all_recover_ends_the_recovery),
         ranked(the_ranks_agree_at_the_same_steps_after_a_recovery),
         ranked(a_death_at_any_call_ends_all_other_ranks_with_the_same_outcome),
-        ranked(a_hook_learns_who_asked_for_the_boundary_also_behind_a_save),
+        ranked(a_hook_asks_the_other_ranks_also_behind_a_save),
         cmocka_unit_test(a_step_function_that_stops_on_one_rank_stops_all),
         ranked(a_rank_that_is_lost_again_and_again_ends_all),
         ranked(the_ranks_may_agree_every_few_steps_only),

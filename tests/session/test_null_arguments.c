@@ -90,7 +90,6 @@ static void hook_h_without_a_run(void **state)
     hs_run_context_interrupt(NULL);
     hs_run_context_request_save(NULL);
     hs_run_context_request_boundary(NULL);
-    assert_true(hs_run_context_agree(NULL, true));
     assert_false(test_exists(".", "x"));
     assert_true(hs_raw_session_grace_left_secs(NULL) == 0);
 }

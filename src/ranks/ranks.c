@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports, which follow a message with news, and the verbs: a message of the session, then its content. */
+#include "ranks/ranks.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Reports. */
+
+/* Other failures count more than a loss, from which the sessions may recover. */
+static int weight(hs_code code)
+{
+    return hs__is_clean(code) ? 0 : hs__is_preemption(code) ? 1 : 2;
+}
+
+typedef struct {
+    hs__rank_report merged;
+    uint64_t kind; /* of the first rank that has sent one, */
+    int32_t rank;  /* this one */
+    char hook[64];
+    hs_error different; /* a later rank, different_rank, makes another call */
+    int32_t different_rank;
+} merging;
+
+static void name_call(char *text, size_t size, uint64_t kind, const char *hook)
+{
+    static const char *const calls[] = {
+        [HS__CALL_OPENING] = "the opening or the recovery",
+        [HS__CALL_GATE] = "the gate of a step",
+        [HS__CALL_END_OF_RUN] = "the end of a training run",
+        [HS__CALL_END_OF_BOUNDARIES] = "the end of the last boundaries",
+        [HS__CALL_CLOSE] = "the close",
+        [HS__CALL_ANY] = "hs_raw_session_any",
+        [HS__CALL_FROM_CHIEF] = "hs_raw_session_from_chief",
+        [HS__CALL_GATHER] = "hs_raw_session_gather",
+        [HS__CALL_LAST_ACT] = "the last act",
+        [HS__CALL_SAVE] = "hs_saver_save",
+    };
+    const size_t call = kind & 0xff;
+    const char *name = call < sizeof calls / sizeof *calls && calls[call] ? calls[call] : "another call";
+    if (*hook)
+        snprintf(text, size, "%s of hook '%s'", name, hook);
+    else
+        snprintf(text, size, "%s%s", name, call >= HS__CALL_ANY ? " of the program" : "");
+}
+
+/* A hs_gather_fn. Each rank's bytes are copied, because an engine need not align them. */
+static void merge_report(void *user, int32_t rank, hs_bytes bytes)
+{
+    merging *all = user;
+    hs__rank_report *merged = &all->merged, report;
+    if (bytes.size != sizeof report)
+        return; /* the comparison of the ranks reports another version of the library */
+    memcpy(&report, bytes.data, sizeof report);
+    if (rank == 0)
+        merged->saved_step = report.saved_step;
+    if (!merged->signal)
+        merged->signal = report.signal;
+    if (!merged->stop_hook[0])
+        memcpy(merged->stop_hook, report.stop_hook, sizeof merged->stop_hook);
+    if (report.kind && !all->kind) {
+        all->kind = report.kind;
+        all->rank = rank;
+        memcpy(all->hook, report.hook, sizeof all->hook);
+    } else if (report.kind && report.kind != all->kind && !all->different.code) {
+        char one[160], other[160];
+        name_call(one, sizeof one, all->kind, all->hook);
+        name_call(other, sizeof other, report.kind, report.hook);
+        hs_error_set(&all->different, HS_INVALID_ARGUMENT,
+                     "rank %d has called %s, and rank %d %s; all ranks must make the same calls in the same order",
+                     (int)rank, other, (int)all->rank, one);
+        all->different_rank = rank;
+    }
+    if (weight(report.error.code) <= weight(merged->error.code))
+        return;
+    merged->rank = rank;
+    merged->error = report.error;
+    memcpy(merged->failed_hook, report.failed_hook, sizeof merged->failed_hook);
+}
+
+hs_code hs__reports_exchange(const hs_group *group, hs__rank_report *report, hs_error *err)
+{
+    merging all = {.merged = {.rank = -1, .saved_step = -1}};
+    hs_code code = hs__group_gather(group, (hs_bytes){report, sizeof *report}, 0, merge_report, &all, err);
+    if (code)
+        return code;
+    if (hs__group_rank(group) == 0) {
+        if (all.merged.rank < 0 && all.different.code) {
+            all.merged.rank = all.different_rank;
+            all.merged.error = all.different;
+        }
+        *report = all.merged;
+        bool named = strncmp(report->error.message, "rank ", 5) == 0; /* agreed before, or about another rank */
+        if (report->rank >= 0 && hs__group_rank_count(group) > 1 && !named)
+            hs_error_prefix(&report->error, "rank %d", (int)report->rank);
+    }
+    return hs__group_broadcast(group, report, sizeof *report, 0, err);
+}
+
+void hs__rank_refuse(const hs_group *group, hs_error *error)
+{
+    hs__rank_report report = {.rank = -1, .saved_step = -1, .error = *error};
+    uint64_t words[HS__WORDS] = {[HS__SAYS] = HS__WORD_FAILED, [HS__SAYS_NOT] = HS__WORD1_NOT_CLOSING};
+    if (hs__group_check(group, NULL))
+        return;
+    if (!hs__group_allreduce_or(group, words, HS__WORDS, NULL) && !hs__reports_exchange(group, &report, NULL))
+        *error = report.error;
+    hs__group_report_exit(group, error);
+}
+
+/* Verbs. */
+
+hs_code hs__ranks_any(const hs__ranks *ranks, hs__rank_call call, bool mine, bool *any, hs_error *err)
+{
+    uint64_t word = mine ? HS__WORD_YES : 0;
+    hs_code code = ranks ? ranks->begin(ranks->session, call, 0, &word, err) : HS_OK;
+    *any = !code && word & HS__WORD_YES;
+    return code;
+}
+
+hs_code hs__ranks_from_chief(const hs__ranks *ranks, hs__rank_call call, void *data, size_t bytes, hs_error *err)
+{
+    uint64_t word = 0;
+    hs_error why = {0};
+    hs_code code = ranks ? ranks->begin(ranks->session, call, bytes, &word, err) : HS_OK;
+    if (code || !ranks || !bytes || !hs__group_broadcast(&ranks->group, data, bytes, 0, &why))
+        return code;
+    return ranks->lost(ranks->session, &why, err);
+}
+
+hs_code hs__ranks_gather(const hs__ranks *ranks, hs__rank_call call, hs_bytes mine, hs_gather_fn receive, void *user,
+                         hs_error *err)
+{
+    uint64_t word = 0;
+    hs_error why = {0};
+    hs_code code = ranks ? ranks->begin(ranks->session, call, 0, &word, err) : HS_OK;
+    if (code || !hs__group_gather(ranks ? &ranks->group : NULL, mine, 0, receive, user, &why))
+        return code;
+    return ranks->lost(ranks->session, &why, err);
+}
+
+/* The first line that differs from the chief's, */
+typedef struct {
+    int32_t rank; /* on this rank; -1: none */
+    char mine[256], other[256];
+} difference;
+
+/* and where the chief looks for it. */
+typedef struct {
+    hs_bytes mine;
+    difference found;
+} comparison;
+
+static void copy_line(char *to, size_t size, hs_bytes text, size_t at)
+{
+    if (at >= text.size) {
+        snprintf(to, size, "nothing");
+        return;
+    }
+    const char *line = (const char *)text.data + at, *end = memchr(line, '\n', text.size - at);
+    snprintf(to, size, "%.*s", (int)(end ? (size_t)(end - line) : text.size - at), line);
+}
+
+/* A hs_gather_fn. */
+static void compare(void *user, int32_t rank, hs_bytes other)
+{
+    comparison *c = user;
+    const hs_bytes mine = c->mine;
+    if (c->found.rank >= 0 || (other.size == mine.size && (!mine.size || memcmp(other.data, mine.data, mine.size) == 0)))
+        return;
+    size_t at = 0, line = 0;
+    const char *a = mine.data, *b = other.data;
+    for (; at < mine.size && at < other.size && a[at] == b[at]; at++)
+        if (a[at] == '\n')
+            line = at + 1;
+    c->found.rank = rank;
+    copy_line(c->found.mine, sizeof c->found.mine, mine, line);
+    copy_line(c->found.other, sizeof c->found.other, other, line);
+}
+
+hs_code hs__ranks_compare(const hs__ranks *ranks, hs__rank_call call, hs_bytes text, hs_error *err)
+{
+    comparison c = {.mine = text, .found.rank = -1};
+    hs_code code = hs__ranks_gather(ranks, call, text, compare, &c, err);
+    if (!code)
+        code = hs__ranks_from_chief(ranks, call, &c.found, sizeof c.found, err);
+    if (code || c.found.rank < 0)
+        return code;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "rank %d differs from rank 0: it has %s, and rank 0 has %s",
+                        (int)c.found.rank, c.found.other, c.found.mine);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_RANKS_RANKS_H
+#define HS_RANKS_RANKS_H
+
+#include "ranks/group.h"
+
+/* clang-format off */
+/* What the ranks of a group say to each other.
+ *
+ * A message is one bitwise-OR allreduce of seven words, and after it a broadcast or a gather if the message has content:
+ *
+ *   word 0         what holds on at least one rank: bits 0 to 15 are the causes of its stop, then HS__WORD_*
+ *   word 1         what does not hold on at least one rank (HS__WORD1_*). A clear bit means that it holds on all ranks
+ *   words 2 and 3  the kind of the message and its complement
+ *   words 4 and 5  a number that is the same on all ranks, the global step or a size, and its complement
+ *   word 6         the clock of rank 0, for the schedule of hooks; 0 on the others
+ *
+ * (word 2 & word 3) != 0: some ranks make another call than the others. Then the call fails on all ranks, with an error
+ * that names both. A rank that has failed, or closes its session, sends no kind: it joins the message in which the others
+ * wait.
+ *
+ * If the words contain news (a failure, different calls, a new cause of a stop, a rank that closes), each rank sends a
+ * report to the chief, which merges them and broadcasts the result. All ranks see the same words, so that all make the same
+ * calls of the engine. */
+/* clang-format on */
+
+enum { HS__SAYS, HS__SAYS_NOT, HS__KIND, HS__NOT_KIND, HS__NUMBER, HS__NOT_NUMBER, HS__CLOCK, HS__WORDS };
+
+/* Bits of word 0. */
+#define HS__WORD_STOPS         ((uint64_t)0xffff)
+#define HS__WORD_FAILED        ((uint64_t)1 << 16) /* the run or the call has failed */
+#define HS__WORD_LOST          ((uint64_t)1 << 17) /* the backend's session is lost (HS_ABORTED, HS_UNAVAILABLE) */
+#define HS__WORD_END_OF_INPUT  ((uint64_t)1 << 18)
+#define HS__WORD_RUN_STOPPED   ((uint64_t)1 << 19) /* the run returned HS_STOP */
+#define HS__WORD_CLOSING       ((uint64_t)1 << 20)
+#define HS__WORD_BOUNDARY      ((uint64_t)1 << 21) /* a hook has requested the boundary */
+#define HS__WORD_ALREADY_DONE  ((uint64_t)1 << 22) /* a hook reported at the opening that the training is complete */
+#define HS__WORD_SAVES_REFUSED ((uint64_t)1 << 23)
+#define HS__WORD_YES           ((uint64_t)1 << 24) /* the answer to the question of this message */
+#define HS__WORD_ENDED         ((uint64_t)1 << 25) /* after the boundaries of a stop, or of the close */
+#define HS__WORD_SAVE_REQUEST  ((uint64_t)1 << 26) /* hs_session_request_save */
+
+/* Bits of word 1. */
+#define HS__WORD1_NOT_CLOSING ((uint64_t)1 << 0)
+#define HS__WORD1_NOT_ENDED   ((uint64_t)1 << 1)
+#define HS__WORD1_HAS_INPUT   ((uint64_t)1 << 2)
+
+/* The calls with which a rank sends a message. Those of HS__CALL_ANY and after it may be a hook's. */
+typedef enum hs__rank_call {
+    HS__CALL_OPENING = 1,
+    HS__CALL_GATE,
+    HS__CALL_END_OF_RUN,
+    HS__CALL_END_OF_BOUNDARIES,
+    HS__CALL_CLOSE,
+    HS__CALL_ANY,
+    HS__CALL_FROM_CHIEF,
+    HS__CALL_GATHER,
+    HS__CALL_LAST_ACT, /* whether a hook with `last` acts */
+    HS__CALL_SAVE      /* hs_saver_save */
+} hs__rank_call;
+
+/* The kind of a message: the call; in a hook's callback also the boundary, 0 in the others, and the number of the hook on
+ * all ranks, from 1 on. 0: the program's. */
+static inline uint64_t hs__kind(hs__rank_call call, unsigned boundary, size_t hook)
+{
+    return (uint64_t)call | (uint64_t)boundary << 8 | (uint64_t)hook << 16;
+}
+static inline bool hs__is_of_hook(uint64_t kind)
+{
+    return kind >> 16;
+}
+static inline void hs__words_set(uint64_t words[HS__WORDS], uint64_t kind, uint64_t number)
+{
+    words[HS__KIND] = kind;
+    words[HS__NOT_KIND] = ~kind;
+    words[HS__NUMBER] = number;
+    words[HS__NOT_NUMBER] = ~number;
+}
+static inline bool hs__kinds_differ(const uint64_t words[HS__WORDS])
+{
+    return words[HS__KIND] & words[HS__NOT_KIND];
+}
+static inline bool hs__numbers_differ(const uint64_t words[HS__WORDS])
+{
+    return words[HS__NUMBER] & words[HS__NOT_NUMBER];
+}
+
+/* What a rank reports to the chief if a message contains news, and what the chief broadcasts. */
+typedef struct hs__rank_report {
+    int32_t rank;   /* whose error it is; -1: no rank has failed */
+    int32_t signal; /* the first signal that requested a stop; 0: none */
+    int64_t saved_step;
+    uint64_t kind;                                 /* of the message; 0: none */
+    char stop_hook[64], failed_hook[64], hook[64]; /* `hook`: of the kind */
+    hs_error error;
+} hs__rank_report;
+
+/* Replaces the report of this rank by the merged report of all ranks: the chief's saved step; the first signal and the
+ * first hook that stopped; the error of the first rank that failed, or that different calls were made. */
+hs_code hs__reports_exchange(const hs_group *group, hs__rank_report *report, hs_error *err);
+
+/* For a rank that cannot open a session: the other ranks wait for it in their opening. `error` is sent to them, and
+ * receives the agreed error. */
+void hs__rank_refuse(const hs_group *group, hs_error *error);
+
+/* The ranks of a session. A message of a session carries its state, so that the session begins each message. */
+typedef struct hs__ranks {
+    hs_group group; /* ops NULL: the session is not in a group */
+    int32_t rank, count;
+    void *session;
+    /* Begins a message of the callback that is running, or of the program. `word`: HS__WORD_YES or 0; receives word 0 of
+     * all ranks. Fails on all ranks if one has failed, closes or makes another call. */
+    hs_code (*begin)(void *session, hs__rank_call call, uint64_t number, uint64_t *word, hs_error *err);
+    /* The engine has failed after the begin of a message. Returns the failure of the session. */
+    hs_code (*lost)(void *session, const hs_error *why, hs_error *err);
+} hs__ranks;
+
+/* The verbs. All ranks call them, in the same order. `ranks` NULL: one rank. They fail on all ranks if one has failed,
+ * closes, or makes another call. `call` names the verb in errors. */
+
+/* Sets *any to true on all ranks if `mine` is true on one. */
+hs_code hs__ranks_any(const hs__ranks *ranks, hs__rank_call call, bool mine, bool *any, hs_error *err);
+/* Copies `bytes` bytes at `data` from the chief to all ranks. `bytes` is the same on all. */
+hs_code hs__ranks_from_chief(const hs__ranks *ranks, hs__rank_call call, void *data, size_t bytes, hs_error *err);
+/* Sends `mine` to the chief, which calls receive(user, rank, bytes) for each rank, in order. */
+hs_code hs__ranks_gather(const hs__ranks *ranks, hs__rank_call call, hs_bytes mine, hs_gather_fn receive, void *user,
+                         hs_error *err);
+/* Compares texts line by line. Fails on all ranks with the first line that differs, and the rank. */
+hs_code hs__ranks_compare(const hs__ranks *ranks, hs__rank_call call, hs_bytes text, hs_error *err);
+
+#endif
