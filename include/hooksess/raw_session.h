@@ -187,7 +187,7 @@ HS_API hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy 
  *
  * HS_NOT_FOUND, HS_INVALID_ARGUMENT: a copy of another graph. HS_FAILED_PRECONDITION: a lost copy, or a version or identity
  * does not match. Others: of a provider or the backend. Only failures of a provider's load and of the backend's writing
- * leave the state partly restored. */
+ * leave the state partly restored, and forbid saves. */
 HS_API hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy *copy, hs_error *err);
 /* Returns the global step of the copy. -1: none, or lost. */
 HS_API int64_t hs_state_copy_step(const hs_state_copy *copy);

@@ -49,6 +49,7 @@ typedef struct hs__stored_states {
     char *path; /* the checkpoint's; NULL: no checkpoint */
     hs__stored_state *items;
     size_t n, capacity;
+    uint64_t bytes;    /* of the items in the checkpoint, for the progress of the restore */
     bool any_identity; /* hs_restore_options.any_identity */
     bool unreported;   /* the log has not named the unclaimed ones yet */
     char *unused;      /* tensors that no variable of the program uses, for the log; NULL: none */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two tables of functions: for bundles, and for safetensors files. */
+/* Three tables of functions: for bundles, for safetensors files and for snapshots. */
 #include "checkpoint/archive.h"
 
 #include <string.h>
@@ -19,6 +19,7 @@ static hs__stored bundle_tensor(const void *reader, size_t index)
                         .dtype_name = hs__bundle_dtype_name(entry),
                         .shape = entry->shape,
                         .bytes = hs__bundle_read_bytes(entry),
+                        .crc = entry->crc,
                         .in_slices = entry->slices != 0};
 }
 
@@ -76,6 +77,14 @@ static hs_code bundle_verify(void *reader, size_t index, hs_error *err)
     return hs__bundle_verify(reader, entry_of(reader, index), err);
 }
 
+static hs_code bundle_read_next(void *reader, size_t index, hs__bundle_cursor *cursor, void *to, size_t bytes,
+                                hs_error *err)
+{
+    cursor->reader = reader;
+    cursor->entry = entry_of(reader, index);
+    return hs__bundle_read_next(cursor, to, bytes, err);
+}
+
 static const hs__archive_ops bundle_ops = {.tensor = bundle_tensor,
                                            .find = bundle_find,
                                            .locate = bundle_locate,
@@ -83,6 +92,8 @@ static const hs__archive_ops bundle_ops = {.tensor = bundle_tensor,
                                            .locate_part = bundle_locate_part,
                                            .read_part = bundle_read_part,
                                            .verify = bundle_verify,
+                                           .read_next = bundle_read_next,
+                                           .has_states = true,
                                            .forks = true};
 
 hs__archive hs__bundle_archive(hs__bundle_reader *reader)
@@ -153,13 +164,68 @@ hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
     return (hs__archive){&file_ops, reader, reader->path, reader->header.n};
 }
 
-/* Both formats. */
+/* Snapshots. */
 
-void hs__archive_watch(const hs__archive *archive, hs__read_progress *progress)
+static hs__stored copied_tensor(const void *snapshot, size_t index)
 {
-    if (archive->ops == &bundle_ops)
-        ((hs__bundle_reader *)archive->reader)->progress = progress;
+    const hs__save_item item = hs__snapshot_item(snapshot, index);
+    return (hs__stored){.name = item.name,
+                        .dtype = (int32_t)item.value.dtype,
+                        .dtype_name = hs_dtype_name(item.value.dtype),
+                        .shape = hs_tensor_shape(&item.value),
+                        .bytes = item.value.bytes,
+                        .data = item.value.data};
 }
+
+/* The variables are in the order of their names, the states are not. */
+static size_t copied_find(const void *user, const char *name)
+{
+    const hs__snapshot *snapshot = user;
+    size_t first = 0, end = snapshot->n_variables;
+    while (first < end) {
+        const size_t middle = first + (end - first) / 2;
+        const int order = strcmp(name, hs__snapshot_item(snapshot, middle).name);
+        if (!order)
+            return middle;
+        if (order < 0)
+            end = middle;
+        else
+            first = middle + 1;
+    }
+    for (size_t i = snapshot->n_variables; i < snapshot->n; i++)
+        if (strcmp(name, hs__snapshot_item(snapshot, i).name) == 0)
+            return i;
+    return HS__NONE;
+}
+
+static hs_code copied_locate(void *snapshot, size_t index, hs_error *err)
+{
+    (void)snapshot, (void)index, (void)err;
+    return HS_OK;
+}
+
+static hs_code copied_read(void *snapshot, size_t index, void *to, hs_error *err)
+{
+    const hs_tensor value = hs__snapshot_item(snapshot, index).value;
+    (void)err;
+    if (value.bytes)
+        memcpy(to, value.data, value.bytes);
+    return HS_OK;
+}
+
+static const hs__archive_ops snapshot_ops = {.tensor = copied_tensor,
+                                             .find = copied_find,
+                                             .locate = copied_locate,
+                                             .read = copied_read,
+                                             .has_states = true,
+                                             .in_memory = true};
+
+hs__archive hs__snapshot_archive(const hs__snapshot *snapshot, const char *name)
+{
+    return (hs__archive){&snapshot_ops, (void *)snapshot, name, snapshot->n};
+}
+
+/* For other threads. */
 
 void hs__archive_fork_begin(const hs__archive *archive, hs__archive_fork *fork)
 {

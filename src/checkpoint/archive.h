@@ -2,18 +2,22 @@
 #ifndef HS_CHECKPOINT_ARCHIVE_H
 #define HS_CHECKPOINT_ARCHIVE_H
 
+#include "checkpoint/snapshot.h"
 #include "formats/bundle.h"
 #include "formats/safetensors.h"
 
-/* An open file with tensors to restore, a bundle or a safetensors file. Tensors are addressed by index. */
+/* Tensors to restore: an open bundle, an open safetensors file, or a complete snapshot in memory. Tensors are addressed by
+ * index. */
 
 typedef struct hs__stored {
     const char *name;
     int32_t dtype;          /* may be unknown to this library */
     const char *dtype_name; /* hs_dtype_name, or if it is unknown, its number or name in the file */
     hs_shape shape;
-    size_t bytes;   /* in memory */
-    bool in_slices; /* it is read by one thread */
+    size_t bytes;     /* in memory */
+    const void *data; /* of a snapshot: the value, which need not be read. Otherwise NULL */
+    uint32_t crc;     /* of the data in a bundle; otherwise 0 */
+    bool in_slices;   /* it is read by one thread */
 } hs__stored;
 
 typedef struct hs__archive_ops {
@@ -24,7 +28,10 @@ typedef struct hs__archive_ops {
     hs_code (*locate_part)(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err);
     hs_code (*read_part)(void *reader, size_t index, const hs__box *box, void *to, hs_error *err);
     hs_code (*verify)(void *reader, size_t index, hs_error *err);
-    bool forks; /* several threads can read it at once */
+    hs_code (*read_next)(void *reader, size_t index, hs__bundle_cursor *cursor, void *to, size_t bytes, hs_error *err);
+    bool has_states; /* states are restored from it, too */
+    bool in_memory;  /* all values are in memory. Only the first four functions exist */
+    bool forks;      /* several threads can read it at once */
 } hs__archive_ops;
 
 typedef struct hs__archive {
@@ -34,9 +41,10 @@ typedef struct hs__archive {
     size_t n;
 } hs__archive;
 
-/* The archive borrows the reader. */
+/* The archive borrows the reader or the snapshot, and the name. */
 hs__archive hs__bundle_archive(hs__bundle_reader *reader);
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader);
+hs__archive hs__snapshot_archive(const hs__snapshot *snapshot, const char *name);
 
 static inline hs__stored hs__archive_tensor(const hs__archive *archive, size_t index)
 {
@@ -53,7 +61,7 @@ static inline hs_code hs__archive_locate(const hs__archive *archive, size_t inde
     return archive->ops->locate(archive->reader, index, err);
 }
 /* Reads the tensor, and verifies its checksum if the format has one. Of a safetensors file, tensors of unknown dtype or
- * rank are read as their bytes. */
+ * rank are read as their bytes. Strings of a snapshot point into it. */
 static inline hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err)
 {
     return archive->ops->read(archive->reader, index, to, err);
@@ -76,8 +84,13 @@ static inline hs_code hs__archive_verify(const hs__archive *archive, size_t inde
     return archive->ops->verify(archive->reader, index, err);
 }
 
-/* Counts the bytes that are read of a bundle from now on. Safetensors files are not counted. `progress` is borrowed. */
-void hs__archive_watch(const hs__archive *archive, hs__read_progress *progress);
+/* Reads the next bytes of a state that is not in slices. Initialize the cursor with zeros. A wrong checksum is DATA_LOSS at
+ * the last byte. */
+static inline hs_code hs__archive_read_next(const hs__archive *archive, size_t index, hs__bundle_cursor *cursor, void *to,
+                                            size_t bytes, hs_error *err)
+{
+    return archive->ops->read_next(archive->reader, index, cursor, to, bytes, err);
+}
 
 /* The same archive for another thread, if ops->forks. End it before the archive is closed. */
 typedef struct hs__archive_fork {

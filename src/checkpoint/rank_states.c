@@ -267,31 +267,31 @@ bool hs__is_rank_state(const hs_raw_session *session, const char *key)
 }
 
 /* The number of ranks that saved the state. 0: the checkpoint does not have it. */
-static int32_t count_ranks(const hs__bundle_reader *reader, const char *base)
+static int32_t count_ranks(const hs__archive *archive, const char *base)
 {
-    int32_t n = hs__bundle_find(reader, base) ? 1 : 0;
-    for (size_t i = 0; !n && i < reader->n_entries; i++)
-        n = ranks_of_key(base, reader->entries[i].name);
+    int32_t n = hs__archive_find(archive, base) != HS__NONE ? 1 : 0;
+    for (size_t i = 0; !n && i < archive->n; i++)
+        n = ranks_of_key(base, hs__archive_tensor(archive, i).name);
     return n;
 }
 
-bool hs__has_state(const hs__bundle_reader *reader, const char *base)
+bool hs__has_state(const hs__archive *archive, const char *base)
 {
-    return count_ranks(reader, base) > 0;
+    return count_ranks(archive, base) > 0;
 }
 
-hs_code hs__rank_states_count(const hs__bundle_reader *reader, const hs_raw_session *session, const hs__state_slot *slot,
+hs_code hs__rank_states_count(const hs__archive *archive, const hs_raw_session *session, const hs__state_slot *slot,
                               int32_t *n, hs_error *err)
 {
     *n = 0;
-    if (!slot->base || hs__bundle_find(reader, slot->key))
+    if (!slot->base || hs__archive_find(archive, slot->key) != HS__NONE)
         return HS_OK;
-    *n = count_ranks(reader, slot->base);
+    *n = count_ranks(archive, slot->base);
     if (*n && !slot->reshard)
         return hs_error_set(
             err, HS_FAILED_PRECONDITION,
             "%s: state '%s' was saved by %d ranks, and cannot be divided among %d; resume with %d ranks, or "
             "give the state a reshard function",
-            reader->prefix, slot->base, (int)*n, (int)session->rank_count, (int)*n);
+            archive->path, slot->base, (int)*n, (int)session->rank_count, (int)*n);
     return HS_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef HS_CHECKPOINT_RANK_STATES_H
 #define HS_CHECKPOINT_RANK_STATES_H
 
+#include "checkpoint/archive.h"
 #include "checkpoint/save_list.h"
 
 /* The states of a group's ranks (state.h). Before a save, each rank sends to the chief its own states, and checksums of the
@@ -16,10 +17,10 @@ hs_code hs__rank_states_visit(const hs_raw_session *session, hs__visit_item_fn v
 
 /* Sets *n to the number of ranks that saved the state in this checkpoint, if that is another number than the session's; 0:
  * the checkpoint does not have the state, or has that of this rank. */
-hs_code hs__rank_states_count(const hs__bundle_reader *reader, const hs_raw_session *session, const hs__state_slot *slot,
+hs_code hs__rank_states_count(const hs__archive *archive, const hs_raw_session *session, const hs__state_slot *slot,
                               int32_t *n, hs_error *err);
 /* True if the checkpoint has the state of any number of ranks. */
-bool hs__has_state(const hs__bundle_reader *reader, const char *base);
+bool hs__has_state(const hs__archive *archive, const char *base);
 /* True if the key is that of the state `base` of any rank. */
 bool hs__is_rank_key(const char *base, const char *key);
 /* True if the key is that of a per-rank state that the session has, of any rank. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restoring one checkpoint: restore_from calls the stages in their order. plan_variables assigns tensors of the archive to
- * variables, read_values verifies them, and only then change_model changes the session.
+/* Restoring one archive: a checkpoint, a safetensors file or a snapshot. hs__restore opens a checkpoint and records the
+ * restore. restore_archive calls the stages in their order: match all variables and states with tensors, read and verify
+ * all of them, and only then write. A failure before the writing leaves the model unchanged.
  *
- * All values are read and verified before any is copied, so that a failure leaves the model unchanged. A small model's
- * values are kept in memory between the two. A large model would need twice its memory: its values are only verified, and
- * then read and verified again, directly into the variables if the backend lends their memory. */
+ * A small model's values are kept in memory between reading and writing. A large model would need twice its memory: its
+ * values are only verified, and then read and verified again, directly into the variables if the backend lends their
+ * memory. Those of a snapshot are written straight from it. */
 #include "checkpoint/restore.h"
 
 #include "base/parallel.h"
@@ -24,28 +25,27 @@ typedef struct {
     bool is_slice; /* the variable is only this box of the tensor: */
     hs__box box;
     size_t bytes;
-    size_t offset; /* of its value in restoring.data */
-    void *memory;  /* the variable's own memory; NULL: the value is copied into the variable */
-} planned;
+    size_t offset;     /* of its value in restoring.data */
+    const void *value; /* in restoring.data or in the archive; NULL: it is read when it is written */
+    void *memory;      /* the variable's own memory; NULL: the value is copied into the variable */
+} matched;
 
 typedef struct {
     const hs_env *env;
     const hs__selection *selection;
     hs_raw_session *session;
     const hs__archive *archive;
-    hs__bundle_reader *bundle; /* the archive, if it is a checkpoint; NULL: states are not restored */
-    const hs_saver *program;   /* not NULL: its restore_variables restores the variables */
+    const hs_saver *program; /* not NULL: its restore_variables restores the variables */
     const hs_restore_options *options;
 
-    planned *items;
+    matched *items;
     size_t n, capacity;
     size_t *unallocated; /* indexes in the backend of variables that had no memory when they were saved */
     size_t n_unallocated, unallocated_capacity;
-    bool *used;           /* by index in the archive: a variable of the model has this name */
-    uint64_t bytes;       /* of all values; UINT64_MAX: more than can be counted */
-    uint64_t state_bytes; /* of the checkpoint's states, for the progress */
-    unsigned char *data;  /* the values; NULL: they are read twice */
-    unsigned char *copy;  /* one value, if they are read twice */
+    bool *used;          /* by index in the archive: a variable of the model has this name */
+    uint64_t bytes;      /* of all values that are read; UINT64_MAX: more than can be counted */
+    unsigned char *data; /* the values; NULL: they are read twice, or in the archive's memory */
+    unsigned char *copy; /* one value, if they are read twice */
     size_t copy_bytes;
     hs__read_progress progress;
     hs__stored_states states;
@@ -97,7 +97,7 @@ static const char *renamed(const hs_restore_options *options, const char *variab
     return NULL;
 }
 
-/* Planning. */
+/* Matching. */
 
 /* An error message that collects all mismatched variables. */
 typedef struct {
@@ -114,7 +114,7 @@ static void separate(misfits *all)
 
 /* Finds the variable's tensor, and returns its name. *wanted has the type and shape that it must have. A slice comes from
  * the partitioned tensor, or from a tensor with the name of the slice, as formats without slices have it. */
-static const char *find_tensor(const restoring *r, planned *item, hs_variable *wanted)
+static const char *find_tensor(const restoring *r, matched *item, hs_variable *wanted)
 {
     hs_variable_slice slice;
     const char *own = hs__selection_name(r->selection, item->variable.name);
@@ -137,7 +137,7 @@ static const char *find_tensor(const restoring *r, planned *item, hs_variable *w
 }
 
 /* *found is true if the variable, called `name` in the checkpoint, had no memory when it was saved. */
-static hs_code find_unallocated(const restoring *r, const planned *item, const char *name, bool *found, hs_error *err)
+static hs_code find_unallocated(const restoring *r, const matched *item, const char *name, bool *found, hs_error *err)
 {
     *found = false;
     if (item->tensor != HS__NONE || !(item->variable.flags & HS_VARIABLE_MOVES))
@@ -170,7 +170,7 @@ static void add_different(misfits *all, const char *name, const hs_variable *var
     hs__buffer_text(&all->text, "'%s' %s", name, text);
 }
 
-static hs_code plan_variable(restoring *r, planned *item, misfits *wrong, hs_error *err)
+static hs_code match_variable(restoring *r, matched *item, misfits *wrong, hs_error *err)
 {
     const hs_restore_options *options = r->options;
     hs_variable wanted;
@@ -247,16 +247,18 @@ static hs_code refuse_misfits(const restoring *r, const misfits *all, hs_error *
     }
     return hs_error_set(
         err, code,
-        "checkpoint '%s' does not fit the model, which is unchanged (%zu missing, %zu different): %s; restore into the "
-        "model that was saved, set hs_restore_options.names or allow_missing, or train in another directory",
-        r->archive->path, all->missing, all->different, text);
+        "checkpoint '%s' does not fit the model, which is unchanged (%zu missing, %zu different): %s; restore %s",
+        r->archive->path, all->missing, all->different, text,
+        r->archive->ops->in_memory ? "it into the graph that it was copied from"
+                                   : "into the model that was saved, set hs_restore_options.names or allow_missing, or "
+                                     "train in another directory");
 }
 
 /* Finds a tensor for each selected variable. INVALID_ARGUMENT or NOT_FOUND lists all variables that the archive does not
  * have, or has with another type or shape, unless the options allow that. Only the function of the program knows which
- * variables it restores. Then a variable that the checkpoint does not have is allowed, and no variable is planned: this
+ * variables it restores. Then a variable that the checkpoint does not have is allowed, and no variable is matched: this
  * only finds out which tensors of the checkpoint the program uses. */
-static hs_code plan_variables(restoring *r, hs_error *err)
+static hs_code match_variables(restoring *r, hs_error *err)
 {
     misfits wrong = {0};
     hs__buffer_init(&wrong.text, r->env);
@@ -264,9 +266,9 @@ static hs_code plan_variables(restoring *r, hs_error *err)
     hs_code code = r->used ? HS_OK : hs__no_memory(err, r->archive->n, "a list of tensors");
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
-        planned item = {.index = i};
+        matched item = {.index = i};
         if (hs__selection_variable(r->selection, r->session, i, &item.variable, &done))
-            code = plan_variable(r, &item, &wrong, err);
+            code = match_variable(r, &item, &wrong, err);
     }
     if (!code)
         add_extra(r, &wrong);
@@ -310,7 +312,7 @@ static hs_code find_unused(restoring *r, hs_error *err)
 #define KEPT_BYTES ((uint64_t)64 << 20)
 
 /* `archive`: that of the thread. */
-typedef hs_code (*do_item_fn)(const restoring *r, const hs__archive *archive, const planned *item, hs_error *err);
+typedef hs_code (*do_item_fn)(const restoring *r, const hs__archive *archive, const matched *item, hs_error *err);
 
 typedef struct {
     const restoring *r;
@@ -341,39 +343,41 @@ static hs_code do_all(const restoring *r, do_item_fn do_item, hs_error *err)
     return code;
 }
 
-static hs_code read_value(const hs__archive *archive, const planned *item, void *to, hs_error *err)
+static hs_code read_value(const hs__archive *archive, const matched *item, void *to, hs_error *err)
 {
     return item->is_slice ? hs__archive_read_part(archive, item->tensor, &item->box, to, err)
                           : hs__archive_read(archive, item->tensor, to, err);
 }
 
-static hs_code read_to_data(const restoring *r, const hs__archive *archive, const planned *item, hs_error *err)
+static hs_code read_to_data(const restoring *r, const hs__archive *archive, const matched *item, hs_error *err)
 {
     return read_value(archive, item, r->data + item->offset, err);
 }
 
-static hs_code read_to_memory(const restoring *r, const hs__archive *archive, const planned *item, hs_error *err)
+static hs_code read_to_memory(const restoring *r, const hs__archive *archive, const matched *item, hs_error *err)
 {
     (void)r;
-    return item->memory ? read_value(archive, item, item->memory, err) : HS_OK;
+    return item->memory && !item->value ? read_value(archive, item, item->memory, err) : HS_OK;
 }
 
-static hs_code verify(const restoring *r, const hs__archive *archive, const planned *item, hs_error *err)
+static hs_code verify(const restoring *r, const hs__archive *archive, const matched *item, hs_error *err)
 {
     bool done = false; /* an earlier slice of the tensor was verified */
-    for (const planned *before = r->items; item->is_slice && before < item; before++)
+    for (const matched *before = r->items; item->is_slice && before < item; before++)
         done |= before->tensor == item->tensor;
     return done ? HS_OK : hs__archive_verify(archive, item->tensor, err);
 }
 
-/* Reads and verifies all values. Changes nothing. */
-static hs_code read_values(restoring *r, hs_error *err)
+/* Reads and verifies all values, and keeps them unless they are large. Changes nothing. */
+static hs_code read_variables(restoring *r, hs_error *err)
 {
     enum { ALIGNMENT = 64 };
     /* checks that the file has the bytes before memory is allocated for them */
     for (size_t i = 0; i < r->n; i++) {
-        planned *item = &r->items[i];
-        item->bytes = hs__archive_tensor(r->archive, item->tensor).bytes;
+        matched *item = &r->items[i];
+        const hs__stored stored = hs__archive_tensor(r->archive, item->tensor);
+        item->bytes = stored.bytes;
+        item->value = stored.data;
         hs_code code = item->is_slice ? hs__archive_locate_part(r->archive, item->tensor, &item->box, &item->bytes, err)
                                       : hs__archive_locate(r->archive, item->tensor, err);
         if (code)
@@ -382,14 +386,20 @@ static hs_code read_values(restoring *r, hs_error *err)
         uint64_t room = ((uint64_t)item->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         r->bytes = room < UINT64_MAX - r->bytes ? r->bytes + room : UINT64_MAX;
     }
+    if (r->archive->ops->in_memory)
+        return HS_OK;
+
     const bool keep = r->bytes <= KEPT_BYTES;
-    double reads =
-        (double)r->bytes * (keep ? 1 : 2) + (double)r->state_bytes * (r->state_bytes <= HS__STATES_IN_MEMORY ? 1 : 2);
-    hs__read_progress_begin(&r->progress, r->env, r->archive->path, r->bytes + r->state_bytes, reads);
-    hs__archive_watch(r->archive, &r->progress);
-    if (keep && !(r->data = hs__realloc(r->env, NULL, (size_t)r->bytes, 1)))
+    const uint64_t state_bytes = r->states.bytes;
+    double reads = (double)r->bytes * (keep ? 1 : 2) + (double)state_bytes * (state_bytes <= HS__STATES_IN_MEMORY ? 1 : 2);
+    hs__read_progress_begin(&r->progress, r->env, r->archive->path, r->bytes + state_bytes, reads);
+    if (!keep)
+        return do_all(r, verify, err);
+    if (!(r->data = hs__realloc(r->env, NULL, (size_t)r->bytes, 1)))
         return hs__no_memory(err, (size_t)r->bytes, "the values of a checkpoint");
-    return do_all(r, keep ? read_to_data : verify, err);
+    for (size_t i = 0; i < r->n; i++)
+        r->items[i].value = r->data + r->items[i].offset;
+    return do_all(r, read_to_data, err);
 }
 
 /* If the program restores the variables: verifies all tensors but those that cannot be verified, whose type or rank this
@@ -412,13 +422,13 @@ static hs_code prepare_memory(restoring *r, hs_error *err)
 {
     size_t largest = 0;
     for (size_t i = 0; i < r->n; i++) {
-        planned *item = &r->items[i];
-        if (r->data && !(item->variable.flags & HS_VARIABLE_MOVES))
+        matched *item = &r->items[i];
+        if (item->value && !(item->variable.flags & HS_VARIABLE_MOVES))
             continue;
         hs_code code = hs__session_lend(r->session, item->index, &item->variable, item->bytes, &item->memory, err);
         if (code)
             return code;
-        if (!r->data && !item->memory && item->bytes > largest)
+        if (!item->value && !item->memory && item->bytes > largest)
             largest = item->bytes;
     }
     if (largest <= r->copy_bytes)
@@ -431,15 +441,15 @@ static hs_code prepare_memory(restoring *r, hs_error *err)
 
 /* Sets the variables. Values that are not in memory are read into the variables' own memory, by several threads, or one
  * after the other into a copy. The backend is called for all variables. */
-static hs_code write_values(restoring *r, hs_error *err)
+static hs_code write_variables(restoring *r, hs_error *err)
 {
     hs_code code = prepare_memory(r, err); /* again: loading states may have moved the memory */
-    if (!code && !r->data)
+    if (!code && !r->data && !r->archive->ops->in_memory)
         code = do_all(r, read_to_memory, err);
     for (size_t i = 0; !code && i < r->n; i++) {
-        const planned *item = &r->items[i];
-        const void *value = r->data ? r->data + item->offset : item->memory ? item->memory : r->copy;
-        if (!r->data && !item->memory && (code = read_value(r->archive, item, r->copy, err)))
+        const matched *item = &r->items[i];
+        const void *value = item->value ? item->value : item->memory ? item->memory : r->copy;
+        if (value == r->copy && (code = read_value(r->archive, item, r->copy, err)))
             break;
         hs_tensor tensor = hs_tensor_of(item->variable.dtype, item->variable.shape, value);
         code = hs__session_write(r->session, item->index, item->variable.name, &tensor, err);
@@ -450,7 +460,7 @@ static hs_code write_values(restoring *r, hs_error *err)
     return code;
 }
 
-/* After a failure the model may be partly restored: hooks do not save it. */
+/* Changes states and variables. After a failure the model may be partly restored: hooks do not save it. */
 static hs_code change_model(restoring *r, hs_error *err)
 {
     hs_error error = {0};
@@ -462,12 +472,12 @@ static hs_code change_model(restoring *r, hs_error *err)
         if (code == HS_INVALID_ARGUMENT)
             return hs__error_copy(err, &error); /* it has changed nothing */
     }
-    if (!code && r->bundle)
-        code = hs__states_load(&r->states, r->bundle, r->session, &error);
+    if (!code)
+        code = hs__states_load(&r->states, r->archive, r->session, &error);
     hs__raw_session_moved(r->session);
     if (!code) {
         variables_changed = true;
-        code = write_values(r, &error);
+        code = write_variables(r, &error);
     }
     if (code && variables_changed)
         hs_error_prefix(&error, HS__PARTLY_RESTORED);
@@ -476,22 +486,35 @@ static hs_code change_model(restoring *r, hs_error *err)
     return code ? hs__error_copy(err, &error) : HS_OK;
 }
 
-static hs_code restore_from(restoring *r, hs_error *err)
+static hs_code restore_archive(restoring *r, hs_error *err)
 {
-    hs_code code = plan_variables(r, err);
-    if (code)
+    hs_raw_session *session = r->session;
+    const hs__archive *archive = r->archive;
+    hs_code code;
+
+    /* Match. */
+    if ((code = match_variables(r, err)))
         return code;
     r->in_files = true;
-    if ((r->bundle && (code = hs__states_locate(r->session, r->bundle, &r->state_bytes, err))) ||
-        (code = r->program ? verify_all(r->archive, err) : read_values(r, err)) ||
-        (r->bundle && (code = hs__states_read(&r->states, r->session, r->bundle, err))))
+    if ((code = hs__states_find(&r->states, session, archive, err)))
+        return code;
+
+    /* Read and verify. */
+    if ((code = r->program ? verify_all(archive, err) : read_variables(r, err)) ||
+        (code = hs__states_read(&r->states, session, archive, err)))
         return code;
     r->in_files = false;
+
+    /* Check the rest, and allocate what the writing needs. */
     r->states.any_identity = r->options->any_identity;
-    if ((r->bundle && (code = hs__states_check(&r->states, r->session, err))) || (code = find_unused(r, err)) ||
+    if ((code = hs__states_check(&r->states, session, err)) || (code = find_unused(r, err)) ||
         (code = prepare_memory(r, err)))
         return code;
-    return change_model(r, err);
+
+    /* Write. */
+    if (!(code = change_model(r, err)) && archive->ops->has_states)
+        hs__stash_unclaimed(&r->states, session);
+    return code;
 }
 
 static void free_restoring(restoring *r)
@@ -506,12 +529,12 @@ static void free_restoring(restoring *r)
 
 /* What is restored. */
 
-hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *session, const hs__archive *archive,
-                              const hs_restore_options *options, hs_error *err)
+hs_code hs__restore_archive(const hs__selection *selection, hs_raw_session *session, const hs__archive *archive,
+                            const hs_restore_options *options, hs_error *err)
 {
     restoring r = {
         .env = &session->env, .selection = selection, .session = session, .archive = archive, .options = options};
-    hs_code code = restore_from(&r, err);
+    hs_code code = restore_archive(&r, err);
     if (!code && r.states.unused)
         hs_log(&session->env, HS_LOG_INFO, "'%s' has tensors that no variable of the program uses (%s)", archive->path,
                r.states.unused);
@@ -519,6 +542,7 @@ hs_code hs__restore_variables(const hs__selection *selection, hs_raw_session *se
     return code;
 }
 
+/* Opens the checkpoint, restores it, and records that in the saver and the session. */
 static hs_code restore_bundle(restoring *r, hs_saver *saver, const char *prefix, hs_error *err)
 {
     hs_raw_session *session = r->session;
@@ -530,9 +554,9 @@ static hs_code restore_bundle(restoring *r, hs_saver *saver, const char *prefix,
     if ((code = hs__bundle_reader_open(&reader, &saver->env, prefix, err)))
         return code;
     r->in_files = false;
+    reader.progress = &r->progress;
     hs__archive archive = hs__bundle_archive(&reader);
     r->archive = &archive;
-    r->bundle = &reader;
 
     /* What saver and session record is allocated before the first change, so that recording cannot fail. */
     hs__saver_directory *directory = hs__saver_use_directory(saver, prefix, err);
@@ -542,9 +566,8 @@ static hs_code restore_bundle(restoring *r, hs_saver *saver, const char *prefix,
     else if (!last_path || !restored_from)
         code = hs__no_memory(err, strlen(prefix), "a path");
     else
-        code = restore_from(r, err);
+        code = restore_archive(r, err);
     if (!code) {
-        hs__stash_unclaimed(&r->states, session);
         char *before = directory->last_path;
         directory->last_path = last_path;
         last_path = before;

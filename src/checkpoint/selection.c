@@ -106,7 +106,8 @@ bool hs__selection_variable(const hs__selection *selection, const hs_raw_session
 bool hs__selection_slice(const hs__selection *selection, const hs_raw_session *session, size_t index, const char *variable,
                          hs_variable_slice *out)
 {
-    if (!session->ops.variable_slice || !session->ops.variable_slice(session->backend.self, index, out))
+    if (selection->without_slices || !session->ops.variable_slice ||
+        !session->ops.variable_slice(session->backend.self, index, out))
         return false;
     const char *name = hs__selection_name(selection, variable);
     if (name != variable)

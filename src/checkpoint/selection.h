@@ -11,6 +11,7 @@
 typedef struct hs__selection {
     const char *const *variables;    /* ended by NULL; NULL: all variables that are not local */
     const hs_checkpoint_name *names; /* ended by a struct of zeros; NULL: each variable keeps its name */
+    bool without_slices;             /* each part of a partitioned variable is a tensor of its own */
 } hs__selection;
 
 /* Copies the lists, each of which may be NULL. INVALID_ARGUMENT: a variable is listed twice, or has an empty name. Call
@@ -24,7 +25,8 @@ bool hs__selection_variable(const hs__selection *selection, const hs_raw_session
                             bool *done);
 /* The variable's name in checkpoints. */
 const char *hs__selection_name(const hs__selection *selection, const char *variable);
-/* Returns true if the variable is a slice of a partitioned one. out->name is the name of the whole in checkpoints. */
+/* Returns true if the variable is saved as a slice of a partitioned one. out->name is the name of the whole in checkpoints.
+ */
 bool hs__selection_slice(const hs__selection *selection, const hs_raw_session *session, size_t index, const char *variable,
                          hs_variable_slice *out);
 /* INVALID_ARGUMENT if the selection lists a variable that the session does not have. */

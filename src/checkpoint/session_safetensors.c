@@ -180,7 +180,7 @@ hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_
     if ((code = hs__safetensors_reader_open(&reader, &session->env, path, err)))
         return code;
     hs__archive archive = hs__safetensors_archive(&reader);
-    code = hs__restore_variables(&all, session, &archive, &options, err);
+    code = hs__restore_archive(&all, session, &archive, &options, err);
     hs__safetensors_reader_close(&reader);
     if (!code)
         hs_error_clear(err);

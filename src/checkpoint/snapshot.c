@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Smaller variables are never deferred: copying them costs less than a guard. */
+/* Smaller variables are never deferred: copying them costs less than a guard. Strings are not either: their texts are
+ * elsewhere in memory. */
 enum { LARGE = 1 << 16 };
 
 /* Bytes for the names of some thousand variables and their alignment. */
@@ -155,7 +156,7 @@ static hs_code add(void *user, const hs__save_item *from, hs_error *err)
         hs__reserve(snapshot->env, &snapshot->items, &snapshot->capacity, snapshot->n + 1, sizeof *snapshot->items, err);
     if (code || (code = append(snapshot, from->name, strlen(from->name) + 1, &item.name, err)))
         return code;
-    if (a->overlap && from->borrowed && !from->moves && value->bytes >= LARGE) {
+    if (a->overlap && from->borrowed && !from->moves && value->bytes >= LARGE && value->dtype != HS_STRING) {
         item.state = DEFERRED;
         if ((code = append_room(snapshot, value->bytes, &item.data, err)) || (code = defer(snapshot, from, err)))
             return code;
@@ -254,6 +255,20 @@ static void empty(hs__snapshot *snapshot)
     free_meta(snapshot);
 }
 
+/* Lets the copies of strings point to the copies of their texts, which no longer move. */
+static void point_to_texts(const hs__snapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->n; i++) {
+        const struct hs__snapshot_item *item = &snapshot->items[i];
+        hs_string *strings = (hs_string *)(void *)(snapshot->data + item->data);
+        const char *text = (const char *)snapshot->data + item->texts;
+        for (size_t s = 0; item->value.dtype == HS_STRING && s < item->value.bytes / sizeof *strings; s++) {
+            strings[s].data = text;
+            text += strings[s].bytes;
+        }
+    }
+}
+
 hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, const hs__snapshot_options *options,
                           hs_error *err)
 {
@@ -279,17 +294,9 @@ hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, con
         code = copy_meta(snapshot, options->meta_saver, session, err);
     if (code)
         empty(snapshot);
+    else
+        point_to_texts(snapshot);
     return code;
-}
-
-/* Lets the copies of strings point to the copies of their texts, which growing data may have moved. */
-static void point_to_texts(const hs_tensor *value, const unsigned char *text)
-{
-    hs_string *strings = value->data;
-    for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
-        strings[i].data = (const char *)text;
-        text += strings[i].bytes;
-    }
 }
 
 hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at)
@@ -303,7 +310,5 @@ hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at)
                          .nonfinite = item->nonfinite};
     out.value.data = snapshot->data + item->data;
     out.value.memory = NULL;
-    if (out.value.dtype == HS_STRING)
-        point_to_texts(&out.value, snapshot->data + item->texts);
     return out;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A restore calls the four functions hs__states_locate, _read, _check and _load in this order, each for all states. */
+/* A restore calls the four functions hs__states_find, _read, _check and _load in this order, each for all states. */
 #include "checkpoint/stored_states.h"
 
 #include "checkpoint/rank_states.h"
@@ -7,57 +7,17 @@
 
 #include <string.h>
 
-/* Reading. */
-
-static hs_code find_attribute(hs__bundle_reader *reader, const char *key, const char *which, hs_dtype dtype,
-                              const hs__bundle_entry **out, hs_error *err)
+hs_log_level hs__lost_state_level(const char *key)
 {
-    char *name = hs__format(reader->env, "%s%s", key, which);
-    *out = name ? hs__bundle_find(reader, name) : NULL;
-    hs__free(reader->env, name);
-    if (!name)
-        return hs__no_memory(err, strlen(key), "a name");
-    const hs__bundle_entry *entry = *out;
-    if (entry && (entry->dtype != (int32_t)dtype || entry->shape.rank != 0))
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is not a scalar of type %s", reader->prefix, entry->name,
-                            hs_dtype_name(dtype));
-    return entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
+    return strncmp(key, HS__SCHEDULE_PREFIX, strlen(HS__SCHEDULE_PREFIX)) == 0 ? HS_LOG_DEBUG : HS_LOG_WARNING;
 }
 
-static hs_code read_version(hs__bundle_reader *reader, hs__stored_state *state, hs_error *err)
+bool hs__is_state_key(const char *key)
 {
-    const hs__bundle_entry *entry;
-    hs_code code = find_attribute(reader, state->key, HS__STATE_VERSION, HS_INT64, &entry, err);
-    if (code || !entry || (code = hs__bundle_read(reader, entry, &state->version, err)))
-        return code;
-    if (state->version < 0)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is %lld, which is not a version", reader->prefix, entry->name,
-                            (long long)state->version);
-    return HS_OK;
+    return strncmp(key, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0;
 }
 
-static hs_code read_identity(hs__bundle_reader *reader, hs__stored_state *state, const hs_env *env, hs_error *err)
-{
-    const hs__bundle_entry *entry;
-    hs_code code = find_attribute(reader, state->key, HS__STATE_IDENTITY, HS_STRING, &entry, err);
-    if (code || !entry)
-        return code;
-    size_t bytes = hs__bundle_read_bytes(entry);
-    hs_string *text = hs__alloc(env, bytes, 1);
-    if (!text)
-        return hs__no_memory(err, bytes, entry->name);
-    if (!(code = hs__bundle_read(reader, entry, text, err)) && !hs__is_line(text->data, text->bytes))
-        code = hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is not one line of text", reader->prefix, entry->name);
-    if (!code && text->bytes && !(state->identity = hs__strndup(env, text->data, text->bytes)))
-        code = hs__no_memory(err, text->bytes, entry->name);
-    hs__free(env, text);
-    return code;
-}
-
-bool hs__is_state_entry(const hs__bundle_entry *entry)
-{
-    return entry->dtype == HS_UINT8 && entry->shape.rank == 1;
-}
+/* Finding. */
 
 /* The key without the rank. */
 static const char *base_of(const hs__state_slot *slot)
@@ -73,167 +33,182 @@ static bool has_base(const hs_raw_session *session, const char *base)
     return false;
 }
 
-/* Returns a slot of the session, with its old keys if the checkpoint has no state under the others. An old key that another
+/* Returns a slot of the session, with its old keys if the archive has no state under the others. An old key that another
  * slot has as its own is not used. */
-static hs__state_slot slot_in(const hs__bundle_reader *reader, const hs_raw_session *session, size_t i)
+static hs__state_slot slot_in(const hs__archive *archive, const hs_raw_session *session, size_t i)
 {
     hs__state_slot slot = session->states[i], old = slot;
     old.key = slot.old_key;
     old.base = slot.old_base;
-    return !old.key || hs__has_state(reader, base_of(&slot)) || has_base(session, base_of(&old)) ? slot : old;
+    return !old.key || hs__has_state(archive, base_of(&slot)) || has_base(session, base_of(&old)) ? slot : old;
 }
 
-/* A tensor with the prefix of states that is not a vector of uint8 was not written by this library: it is ignored. */
-static bool is_unclaimed_state(const hs__bundle_reader *reader, const hs__bundle_entry *entry,
-                               const hs_raw_session *session)
+static hs_code find_state(hs__stored_state *state, hs__stored_states *of, const char *key, const hs__archive *archive,
+                          const hs_env *env, hs_error *err)
 {
-    size_t length = strlen(HS__STATE_PREFIX);
-    if (strncmp(entry->name, HS__STATE_PREFIX, length) != 0 || strchr(entry->name, ':') || !hs__is_state_entry(entry) ||
-        entry->slices || hs__is_rank_state(session, entry->name))
-        return false;
-    for (size_t i = 0; i < session->n_states; i++)
-        if (strcmp(slot_in(reader, session, i).key, entry->name) == 0)
-            return false;
-    return true;
-}
-
-hs_log_level hs__lost_state_level(const char *key)
-{
-    return strncmp(key, HS__SCHEDULE_PREFIX, strlen(HS__SCHEDULE_PREFIX)) == 0 ? HS_LOG_DEBUG : HS_LOG_WARNING;
-}
-
-bool hs__is_state_key(const char *key)
-{
-    return strncmp(key, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0;
-}
-
-static hs_code locate_state(hs__bundle_reader *reader, const char *key, uint64_t *bytes, hs_error *err)
-{
-    const hs__bundle_entry *entry = hs__bundle_find(reader, key);
-    if (!entry)
-        return HS_OK;
-    if (!hs__is_state_entry(entry))
-        return hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is not a vector of uint8", reader->prefix, entry->name);
-    *bytes += (uint64_t)entry->bytes;
-    return hs__bundle_locate(reader, entry, err);
-}
-
-/* The state of `n` ranks, of which another number saved the checkpoint. */
-static hs_code locate_ranks(hs__bundle_reader *reader, const hs__state_slot *slot, int32_t n, uint64_t *bytes,
-                            hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (int32_t rank = 0; !code && rank < n; rank++) {
-        char *key = hs__rank_state_key(reader->env, slot->base, rank, n);
-        code = key ? locate_state(reader, key, bytes, err) : hs__no_memory(err, strlen(slot->base), "a name");
-        hs__free(reader->env, key);
-    }
-    return code;
-}
-
-hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, uint64_t *bytes, hs_error *err)
-{
-    hs_code code = HS_OK;
-    *bytes = 0;
-    for (size_t i = 0; !code && i < session->n_states; i++) {
-        const hs__state_slot slot = slot_in(reader, session, i);
-        int32_t n;
-        if (!(code = hs__rank_states_count(reader, session, &slot, &n, err)))
-            code = n ? locate_ranks(reader, &slot, n, bytes, err) : locate_state(reader, slot.key, bytes, err);
-    }
-    for (size_t i = 0; !code && i < reader->n_entries; i++) {
-        const hs__bundle_entry *unclaimed = &reader->entries[i];
-        if (!is_unclaimed_state(reader, unclaimed, session))
-            continue;
-        code = hs__bundle_locate(reader, unclaimed, err);
-        *bytes += (uint64_t)unclaimed->bytes;
-    }
-    return code;
-}
-
-/* Reads the state of that key. At most `room` bytes are kept in memory. `entry` NULL: the checkpoint has no such state. */
-static hs_code fill_state(hs__stored_state *state, const hs_env *env, const char *key, hs__bundle_reader *reader,
-                          const hs__bundle_entry *entry, size_t room, hs_error *err)
-{
-    hs_code code = HS_OK;
+    const size_t tensor = hs__archive_find(archive, key);
     *state = (hs__stored_state){.key = hs__strdup(env, key)};
     if (!state->key)
         return hs__no_memory(err, strlen(key), "a name");
-    if (!entry)
+    if (tensor == HS__NONE)
         return HS_OK;
-    state->bytes = (size_t)entry->bytes;
-    state->crc = entry->crc;
-    if (state->bytes > room)
-        code = hs__bundle_verify(reader, entry, err);
-    else if (!(state->data = hs__alloc(env, state->bytes, 1)))
-        code = hs__no_memory(err, state->bytes, key);
-    else
-        code = hs__bundle_read(reader, entry, state->data, err);
-    if (!code && !(code = read_version(reader, state, err)))
-        code = read_identity(reader, state, env, err);
-    return code;
+    const hs__stored stored = hs__archive_tensor(archive, tensor);
+    if (!hs__is_state_tensor(&stored))
+        return hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is not a vector of uint8", archive->path, key);
+    state->bytes = stored.bytes;
+    state->crc = stored.crc;
+    of->bytes += stored.bytes;
+    return hs__archive_locate(archive, tensor, err);
 }
 
-/* Same as fill_state, for a new item. */
-static hs_code read_state(hs__stored_states *states, const hs_env *env, const char *key, hs__bundle_reader *reader,
-                          const hs__bundle_entry *entry, size_t room, hs_error *err)
+/* The same for a new item. */
+static hs_code add_state(hs__stored_states *to, const char *key, const hs__archive *archive, const hs_env *env,
+                         hs_error *err)
 {
-    hs_code code = hs__reserve(env, &states->items, &states->capacity, states->n + 1, sizeof *states->items, err);
-    return code ? code : fill_state(&states->items[states->n++], env, key, reader, entry, room, err);
+    hs_code code = hs__reserve(env, &to->items, &to->capacity, to->n + 1, sizeof *to->items, err);
+    return code ? code : find_state(&to->items[to->n++], to, key, archive, env, err);
 }
 
-/* Reads the state of each rank that saved the checkpoint. */
-static hs_code read_ranks(hs__stored_state *state, const hs_env *env, const hs__state_slot *slot, int32_t n,
-                          hs__bundle_reader *reader, hs_error *err)
+/* Finds the state of each of the n ranks that saved the archive. */
+static hs_code find_ranks(hs__stored_state *state, hs__stored_states *of, const char *base, int32_t n,
+                          const hs__archive *archive, const hs_env *env, hs_error *err)
 {
     hs_code code = HS_OK;
     state->ranks = hs__alloc(env, (size_t)n, sizeof *state->ranks);
     if (!state->ranks)
         return hs__no_memory(err, (size_t)n * sizeof *state->ranks, "the states of the ranks");
-    for (; !code && state->n_ranks < n; state->n_ranks++) {
-        char *key = hs__rank_state_key(env, slot->base, state->n_ranks, n);
-        const hs__bundle_entry *entry = key ? hs__bundle_find(reader, key) : NULL;
+    while (!code && state->n_ranks < n) {
+        char *key = hs__rank_state_key(env, base, state->n_ranks, n);
         if (!key)
-            code = hs__no_memory(err, strlen(slot->base), "a name");
-        else if (!entry)
-            code = hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is missing", reader->prefix, key);
+            code = hs__no_memory(err, strlen(base), "a name");
+        else if (hs__archive_find(archive, key) == HS__NONE)
+            code = hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is missing", archive->path, key);
         else
-            code = fill_state(&state->ranks[state->n_ranks], env, key, reader, entry, SIZE_MAX, err);
+            code = find_state(&state->ranks[state->n_ranks++], of, key, archive, env, err);
         hs__free(env, key);
     }
     return code;
 }
 
-/* The part of `room` that the state uses. */
-static size_t used_room(const hs__stored_state *state, size_t room)
+/* A tensor with the prefix of states that is not a vector of uint8 was not written by this library: it is ignored. */
+static bool is_unclaimed(const hs__stored_states *found, const hs__stored *stored, const hs_raw_session *session)
 {
-    size_t bytes = state->data ? state->bytes : 0;
-    return bytes < room ? bytes : room;
+    if (!hs__is_state_key(stored->name) || strchr(stored->name, ':') || !hs__is_state_tensor(stored) || stored->in_slices ||
+        hs__is_rank_state(session, stored->name))
+        return false;
+    for (size_t i = 0; i < session->n_states; i++)
+        if (strcmp(found->items[i].key, stored->name) == 0)
+            return false;
+    return true;
 }
 
-hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
+hs_code hs__states_find(hs__stored_states *states, const hs_raw_session *session, const hs__archive *archive, hs_error *err)
+{
+    const hs_env *env = &session->env;
+    hs_code code = HS_OK;
+    if (!archive->ops->has_states)
+        return HS_OK;
+    if (!(states->path = hs__strdup(env, archive->path)))
+        return hs__no_memory(err, strlen(archive->path), "a path");
+    for (size_t i = 0; !code && i < session->n_states; i++) {
+        const hs__state_slot slot = slot_in(archive, session, i);
+        int32_t n;
+        if (!(code = hs__rank_states_count(archive, session, &slot, &n, err)) &&
+            !(code = add_state(states, slot.key, archive, env, err)) && n)
+            code = find_ranks(&states->items[i], states, slot.base, n, archive, env, err);
+    }
+    for (size_t i = 0; !code && i < archive->n; i++) {
+        const hs__stored stored = hs__archive_tensor(archive, i);
+        if (is_unclaimed(states, &stored, session))
+            code = add_state(states, stored.name, archive, env, err);
+    }
+    return code;
+}
+
+/* Reading. */
+
+/* Finds the version or the identity of a state. *tensor HS__NONE: the archive has none. */
+static hs_code find_attribute(const hs__archive *archive, const char *key, const char *which, hs_dtype dtype,
+                              const hs_env *env, size_t *tensor, hs_error *err)
+{
+    char *name = hs__format(env, "%s%s", key, which);
+    if (!name)
+        return hs__no_memory(err, strlen(key), "a name");
+    *tensor = hs__archive_find(archive, name);
+    hs__free(env, name);
+    if (*tensor == HS__NONE)
+        return HS_OK;
+    const hs__stored stored = hs__archive_tensor(archive, *tensor);
+    if (stored.dtype != (int32_t)dtype || stored.shape.rank != 0)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is not a scalar of type %s", archive->path, stored.name,
+                            hs_dtype_name(dtype));
+    return hs__archive_locate(archive, *tensor, err);
+}
+
+static hs_code read_attributes(hs__stored_state *state, const hs__archive *archive, const hs_env *env, hs_error *err)
+{
+    const char *key = state->key;
+    size_t version, identity;
+    hs_code code = find_attribute(archive, key, HS__STATE_VERSION, HS_INT64, env, &version, err);
+    if (!code && version != HS__NONE)
+        code = hs__archive_read(archive, version, &state->version, err);
+    if (code)
+        return code;
+    if (state->version < 0)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s" HS__STATE_VERSION "' is %lld, which is not a version",
+                            archive->path, key, (long long)state->version);
+    code = find_attribute(archive, key, HS__STATE_IDENTITY, HS_STRING, env, &identity, err);
+    if (code || identity == HS__NONE)
+        return code;
+    const size_t bytes = hs__archive_tensor(archive, identity).bytes;
+    hs_string *text = hs__alloc(env, bytes, 1);
+    if (!text)
+        return hs__no_memory(err, bytes, key);
+    if (!(code = hs__archive_read(archive, identity, text, err)) && !hs__is_line(text->data, text->bytes))
+        code =
+            hs_error_set(err, HS_DATA_LOSS, "%s: '%s" HS__STATE_IDENTITY "' is not one line of text", archive->path, key);
+    if (!code && text->bytes && !(state->identity = hs__strndup(env, text->data, text->bytes)))
+        code = hs__no_memory(err, text->bytes, key);
+    hs__free(env, text);
+    return code;
+}
+
+/* Reads a state that was found. At most `room` bytes are kept in memory, more are only verified. `borrows`: the data of a
+ * snapshot are not copied. */
+static hs_code read_state(hs__stored_state *state, size_t room, bool borrows, const hs__archive *archive, const hs_env *env,
+                          hs_error *err)
+{
+    const size_t tensor = hs__archive_find(archive, state->key);
+    hs_code code = HS_OK;
+    if (tensor == HS__NONE)
+        return HS_OK;
+    const hs__stored stored = hs__archive_tensor(archive, tensor);
+    if (stored.data && borrows) {
+        state->data = (unsigned char *)stored.data;
+        state->is_borrowed = true;
+    } else if (stored.bytes > room && !stored.data && !stored.in_slices) { /* slices are joined in memory */
+        code = hs__archive_verify(archive, tensor, err);
+    } else if (!(state->data = hs__alloc(env, stored.bytes, 1))) {
+        code = hs__no_memory(err, stored.bytes, state->key);
+    } else {
+        code = hs__archive_read(archive, tensor, state->data, err);
+    }
+    return code ? code : read_attributes(state, archive, env, err);
+}
+
+hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, const hs__archive *archive, hs_error *err)
 {
     const hs_env *env = &session->env;
     size_t room = HS__STATES_IN_MEMORY;
-    *states = (hs__stored_states){.path = hs__strdup(env, reader->prefix)};
-    hs_code code = states->path ? HS_OK : hs__no_memory(err, strlen(reader->prefix), "a path");
-    for (size_t i = 0; !code && i < session->n_states; i++) {
-        const hs__state_slot slot = slot_in(reader, session, i);
-        const hs__bundle_entry *entry = hs__bundle_find(reader, slot.key);
-        size_t limit = entry && entry->slices ? SIZE_MAX : room; /* slices are joined in memory */
-        int32_t n;
-        if ((code = hs__rank_states_count(reader, session, &slot, &n, err)) ||
-            (code = read_state(states, env, slot.key, reader, entry, limit, err)))
-            break;
-        room -= used_room(&states->items[i], room);
-        code = n ? read_ranks(&states->items[i], env, &slot, n, reader, err) : HS_OK;
-    }
-    for (size_t i = 0; !code && i < reader->n_entries; i++) {
-        const hs__bundle_entry *entry = &reader->entries[i];
-        if (!is_unclaimed_state(reader, entry, session))
-            continue;
-        if (!(code = read_state(states, env, entry->name, reader, entry, room, err)))
-            room -= used_room(&states->items[states->n - 1], room);
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < states->n; i++) {
+        hs__stored_state *state = &states->items[i];
+        const bool claimed = i < session->n_states;
+        code = read_state(state, room, claimed, archive, env, err);
+        if (state->data)
+            room -= state->bytes < room ? state->bytes : room;
+        for (int32_t rank = 0; !code && rank < state->n_ranks; rank++)
+            code = read_state(&state->ranks[rank], SIZE_MAX, claimed, archive, env, err);
     }
     return code;
 }
@@ -317,6 +292,8 @@ static void log_identities(const hs__stored_states *from, const hs__stored_state
 enum { READ_AHEAD = 1 << 16 };
 
 typedef struct {
+    const hs__archive *archive;
+    size_t tensor, bytes;
     hs__bundle_cursor cursor;
     unsigned char buffer[READ_AHEAD];
     size_t used, have;
@@ -335,13 +312,13 @@ static hs_code read_next(void *user, void *to, size_t bytes, hs_error *err)
     reading *r = user;
     size_t done = copy_buffered(r, to, bytes);
     if (bytes - done >= READ_AHEAD)
-        return hs__bundle_read_next(&r->cursor, (char *)to + done, bytes - done, err);
+        return hs__archive_read_next(r->archive, r->tensor, &r->cursor, (char *)to + done, bytes - done, err);
     if (done == bytes)
         return HS_OK;
-    uint64_t left = r->cursor.entry->bytes - r->cursor.done;
+    const size_t left = r->bytes - (size_t)r->cursor.done;
     r->used = 0;
-    r->have = left < READ_AHEAD ? (size_t)left : READ_AHEAD;
-    hs_code code = hs__bundle_read_next(&r->cursor, r->buffer, r->have, err);
+    r->have = left < READ_AHEAD ? left : READ_AHEAD;
+    hs_code code = hs__archive_read_next(r->archive, r->tensor, &r->cursor, r->buffer, r->have, err);
     if (!code)
         copy_buffered(r, (unsigned char *)to + done, bytes - done);
     return code;
@@ -363,14 +340,15 @@ static hs_code call_load(const hs__stored_state *state, const hs__state_slot *sl
     return code;
 }
 
-static hs_code load_from_file(const hs__stored_state *state, const hs__state_slot *slot, hs__bundle_reader *file,
+static hs_code load_from_file(const hs__stored_state *state, const hs__state_slot *slot, const hs__archive *archive,
                               hs_raw_session *session, hs_error *err)
 {
-    const hs__bundle_entry *entry = hs__bundle_find(file, state->key);
     reading *r = hs__alloc(&session->env, 1, sizeof *r);
     if (!r)
         return hs__no_memory(err, sizeof *r, state->key);
-    r->cursor = (hs__bundle_cursor){.reader = file, .entry = entry};
+    r->archive = archive;
+    r->tensor = hs__archive_find(archive, state->key);
+    r->bytes = state->bytes;
     hs_state_reader reader = {.left = state->bytes, .version = state->version, .next = read_next, .user = r};
     hs_code code = call_load(state, slot, &reader, session, err);
     hs__free(&session->env, r);
@@ -406,7 +384,7 @@ static hs_code reshard(const hs__stored_state *state, const hs__state_slot *slot
 }
 
 hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
-                              hs__bundle_reader *file, hs_raw_session *session, hs_error *err)
+                              const hs__archive *archive, hs_raw_session *session, hs_error *err)
 {
     if (state->ranks) {
         hs_code resharded = reshard(state, slot, session, err);
@@ -421,7 +399,7 @@ hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_st
     }
     hs_state_reader reader = {.at = state->data, .left = state->bytes, .version = state->version};
     hs_code code =
-        state->data ? call_load(state, slot, &reader, session, err) : load_from_file(state, slot, file, session, err);
+        state->data ? call_load(state, slot, &reader, session, err) : load_from_file(state, slot, archive, session, err);
     if (code)
         hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, slot->key);
     else
@@ -432,15 +410,15 @@ hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_st
 hs_code hs__states_check(const hs__stored_states *states, const hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < session->n_states; i++)
+    for (size_t i = 0; !code && i < session->n_states && i < states->n; i++)
         code = hs__stored_state_check(states, &states->items[i], &session->states[i], &session->env, err);
     return code;
 }
 
-hs_code hs__states_load(const hs__stored_states *states, hs__bundle_reader *file, hs_raw_session *session, hs_error *err)
+hs_code hs__states_load(const hs__stored_states *states, const hs__archive *archive, hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < session->n_states; i++)
-        code = hs__stored_state_load(states, &states->items[i], &session->states[i], file, session, err);
+    for (size_t i = 0; !code && i < session->n_states && i < states->n; i++)
+        code = hs__stored_state_load(states, &states->items[i], &session->states[i], archive, session, err);
     return code;
 }

@@ -31,11 +31,13 @@ static hs_code reopen(hs__bundle_reader *reader, const hs__stored_states *from, 
 {
     hs_code code = hs__bundle_reader_open(reader, env, from->path, err);
     if (!code) {
-        const hs__bundle_entry *entry = hs__bundle_find(reader, state->key);
-        if (!entry || !hs__is_state_entry(entry) || entry->bytes != state->bytes || entry->crc != state->crc)
+        const hs__archive archive = hs__bundle_archive(reader);
+        const size_t index = hs__archive_find(&archive, state->key);
+        const hs__stored stored = index == HS__NONE ? (hs__stored){.name = NULL} : hs__archive_tensor(&archive, index);
+        if (!hs__is_state_tensor(&stored) || stored.bytes != state->bytes || stored.crc != state->crc)
             code = hs_error_set(err, HS_DATA_LOSS, "checkpoint '%s' has changed since it was restored", from->path);
         else
-            code = hs__bundle_verify(reader, entry, err);
+            code = hs__archive_verify(&archive, index, err);
         if (code)
             hs__bundle_reader_close(reader);
     }
@@ -56,8 +58,9 @@ static hs_code reread(const hs__stored_states *from, hs__stored_state *state, co
     hs_code code = reopen(&reader, from, state, env, err);
     if (code)
         return code;
+    const hs__archive archive = hs__bundle_archive(&reader);
     state->data = hs__alloc(env, state->bytes, 1);
-    code = state->data ? hs__bundle_read(&reader, hs__bundle_find(&reader, state->key), state->data, err)
+    code = state->data ? hs__archive_read(&archive, hs__archive_find(&archive, state->key), state->data, err)
                        : hs__no_memory(err, state->bytes, state->key);
     hs__bundle_reader_close(&reader);
     return code;
@@ -92,7 +95,10 @@ hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_
     hs_code code = hs__stored_state_check(unclaimed, state, slot, &session->env, err);
     if (code || (in_file && (code = reopen(&reader, unclaimed, state, &session->env, err))))
         return code;
-    code = hs__stored_state_load(unclaimed, state, slot, in_file ? &reader : NULL, session, err);
+    hs__archive archive;
+    if (in_file)
+        archive = hs__bundle_archive(&reader);
+    code = hs__stored_state_load(unclaimed, state, slot, in_file ? &archive : NULL, session, err);
     if (in_file)
         hs__bundle_reader_close(&reader);
     if (!code)

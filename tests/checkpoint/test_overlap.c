@@ -224,6 +224,57 @@ static void another_snapshot_may_follow_a_complete_one(void **state)
     assert_initial_values(f);
 }
 
+enum { STRINGS = 8192 };
+
+/* The graph has no variables of strings: this one has numbers there. */
+static bool variable_of_strings(void *graph, size_t index, hs_variable *out)
+{
+    if (!hs_backend_variable(hs_graph_backend(graph), index, out))
+        return false;
+    if (strcmp(out->name, "strings") == 0) {
+        out->dtype = HS_STRING;
+        out->shape = HS_SHAPE(STRINGS);
+    }
+    return true;
+}
+
+static const hs_backend_ops *graph_ops;
+
+static hs_code read_strings(void *handle, size_t index, hs_tensor *value, hs_error *err)
+{
+    hs_code code = graph_ops->read_variable(handle, index, value, err);
+    if (!code && value->dtype == HS_INT64)
+        *value = hs_tensor_of(HS_STRING, HS_SHAPE(STRINGS), value->data);
+    return code;
+}
+
+static void strings_are_copied_with_their_texts(void **state)
+{
+    fixture2 *f = *state;
+    static hs_string strings[STRINGS];
+    char text[] = "before";
+    for (size_t i = 0; i < STRINGS; i++)
+        strings[i] = (hs_string){text, 6};
+    hs_session_close(f->session, NULL);
+    hs_graph_variable(f->graph, "strings", HS_INT64, HS_SHAPE(STRINGS, sizeof *strings / sizeof(int64_t)), strings);
+    hs_backend backend = hs_graph_backend(f->graph);
+    hs_backend_ops ops = *(graph_ops = backend.ops);
+    ops.variable = variable_of_strings;
+    ops.read_variable = read_strings;
+    f->session = hs_session_open((hs_backend){&ops, backend.self}, NULL, &f->err);
+    assert_ok(f->err.code, &f->err);
+    take(f);
+    memcpy(text, "after!", 6);
+    hs__snapshot_complete(&f->snapshot);
+    hs__save_item item = hs__snapshot_item(&f->snapshot, 3);
+    assert_string_equal(item.name, "strings");
+    const hs_string *copies = item.value.data;
+    assert_int_equal(copies[STRINGS - 1].bytes, 6);
+    assert_memory_equal(copies[STRINGS - 1].data, "before", 6);
+    hs_session_close(f->session, NULL);
+    f->session = NULL;
+}
+
 static void without_the_option_all_is_copied(void **state)
 {
     fixture2 *f = *state;
@@ -440,6 +491,7 @@ int main(void)
         with_session(a_variable_that_is_set_is_copied_before),
         with_session(deferred_variables_are_copied_before_the_session_closes),
         with_session(another_snapshot_may_follow_a_complete_one),
+        with_session(strings_are_copied_with_their_texts),
         with_session(without_the_option_all_is_copied),
         with_session(a_provider_that_runs_an_op_changes_nothing_of_it),
         with_session(memory_of_two_names_is_copied_before_any_of_it_is_written),

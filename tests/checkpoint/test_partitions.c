@@ -101,6 +101,18 @@ static void parts_are_saved_as_one_tensor(void **state)
     hs_checkpoint_close(reader);
 }
 
+static void parts_come_back_from_a_copy(void **state)
+{
+    fixture *f = *state;
+    hs_state_copy *copy = NULL;
+    set(f, 1);
+    assert_ok(hs_raw_session_copy_state(hs_session_raw(f->session), &copy, &f->err), &f->err);
+    set(f, 2);
+    assert_ok(hs_raw_session_restore_copy(hs_session_raw(f->session), copy, &f->err), &f->err);
+    assert_true(is(f, 1));
+    hs_state_copy_free(copy);
+}
+
 static void parts_are_restored_from_it(void **state)
 {
     fixture *f = *state;
@@ -154,9 +166,8 @@ static void all_parts_are_saved_or_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_parts(parts_are_saved_as_one_tensor),
-        with_parts(parts_are_restored_from_it),
-        with_parts(parts_are_restored_from_a_whole_tensor),
+        with_parts(parts_are_saved_as_one_tensor), with_parts(parts_are_restored_from_it),
+        with_parts(parts_come_back_from_a_copy),   with_parts(parts_are_restored_from_a_whole_tensor),
         with_parts(all_parts_are_saved_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,10 +146,12 @@ static void another_graph_is_refused(void **state)
 {
     fixture *f = *state;
     hs_state_copy *c = copy_of(f, 3);
-    assert_fails(go_back_elsewhere(f, c, "other", HS_SHAPE(2)), HS_NOT_FOUND, &f->err,
-                 "the copy of step 3 has no variable 'other'");
+    assert_fails(
+        go_back_elsewhere(f, c, "other", HS_SHAPE(2)), HS_NOT_FOUND, &f->err,
+        "'the copy of step 3' does not fit the model, which is unchanged (1 missing, 0 different): 'other' is missing");
+    assert_contains(f->err.message, "restore it into the graph that it was copied from");
     assert_fails(go_back_elsewhere(f, c, "bias", HS_SHAPE(4)), HS_INVALID_ARGUMENT, &f->err,
-                 "another type or shape of variable 'bias'");
+                 "'bias' is double [2] in the checkpoint, but double [4] in the model");
     hs_state_copy_free(c);
 }
 
@@ -218,7 +220,7 @@ static void states_that_the_copy_lacks_keep_their_initial_value(void **state)
     hs_state_copy_free(c);
 }
 
-static void a_failed_load_is_reported(void **state)
+static void a_failed_load_is_reported_and_saves_are_refused(void **state)
 {
     fixture *f = *state;
     cell own = {.value = 7};
@@ -227,6 +229,7 @@ static void a_failed_load_is_reported(void **state)
     hs_state_copy *c = copy_of(f, 3);
     own.fails = HS_UNAVAILABLE;
     assert_fails(go_back(f, c), HS_UNAVAILABLE, &f->err, "cannot load state 'hooksess/state/loader'");
+    assert_int_equal(hs_raw_session_save_refusal(model_raw(&f->m), NULL), HS_UNAVAILABLE);
     assert_int_equal(hs_raw_session_restores(model_raw(&f->m)), 0);
     hs_state_copy_free(c);
 }
@@ -470,7 +473,7 @@ int main(void)
         with_fixture(a_copy_that_does_not_fit_changes_nothing),
         with_fixture(unclaimed_states_of_a_copy_can_be_claimed),
         with_fixture(states_that_the_copy_lacks_keep_their_initial_value),
-        with_fixture(a_failed_load_is_reported),
+        with_fixture(a_failed_load_is_reported_and_saves_are_refused),
         with_fixture(restoring_a_copy_counts_as_a_restore),
         with_fixture(saving_it_again_is_a_rollback),
         with_fixture(going_on_from_it_is_one_too),
