@@ -28,16 +28,6 @@ static size_t bundle_find(const void *reader, const char *name)
     return hs__map_find(&((const hs__bundle_reader *)reader)->names, name);
 }
 
-static hs_code bundle_locate(void *reader, size_t index, hs_error *err)
-{
-    return hs__bundle_locate(reader, entry_of(reader, index), err);
-}
-
-static hs_code bundle_read(void *reader, size_t index, void *to, hs_error *err)
-{
-    return hs__bundle_read(reader, entry_of(reader, index), to, err);
-}
-
 /* The saved slice with exactly this box, or NULL. */
 static const hs__bundle_entry *same_slice(const hs__bundle_reader *reader, const hs__bundle_entry *entry,
                                           const hs__box *box)
@@ -49,25 +39,31 @@ static const hs__bundle_entry *same_slice(const hs__bundle_reader *reader, const
     return NULL;
 }
 
-static hs_code bundle_locate_part(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
+static hs_code bundle_locate(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
 {
     const hs__bundle_entry *entry = entry_of(reader, index);
-    hs_shape shape = hs__box_shape(box);
-    if (entry->dtype != HS_STRING) {
-        *bytes = (size_t)hs_shape_elements(&shape) * hs_dtype_size((hs_dtype)entry->dtype);
-        return hs__bundle_locate(reader, entry, err);
+    size_t to_read = hs__bundle_read_bytes(entry);
+    if (box && entry->dtype == HS_STRING) {
+        const hs__bundle_entry *slice = same_slice(reader, entry, box);
+        if (!slice)
+            return hs_error_set(err, HS_UNIMPLEMENTED,
+                                "cannot restore '%s': it has strings, whose slices must be the saved ones", entry->name);
+        entry = slice;
+        to_read = hs__bundle_read_bytes(slice);
+    } else if (box) {
+        const hs_shape shape = hs__box_shape(box);
+        to_read = (size_t)hs_shape_elements(&shape) * hs_dtype_size((hs_dtype)entry->dtype);
     }
-    const hs__bundle_entry *slice = same_slice(reader, entry, box);
-    if (!slice)
-        return hs_error_set(err, HS_UNIMPLEMENTED,
-                            "cannot restore '%s': it has strings, whose slices must be the saved ones", entry->name);
-    *bytes = hs__bundle_read_bytes(slice);
-    return hs__bundle_locate(reader, slice, err);
+    if (bytes)
+        *bytes = to_read;
+    return hs__bundle_locate(reader, entry, err);
 }
 
-static hs_code bundle_read_part(void *reader, size_t index, const hs__box *box, void *to, hs_error *err)
+static hs_code bundle_read(void *reader, size_t index, const hs__box *box, void *to, hs_error *err)
 {
     const hs__bundle_entry *entry = entry_of(reader, index);
+    if (!box)
+        return hs__bundle_read(reader, entry, to, err);
     return entry->dtype == HS_STRING ? hs__bundle_read(reader, same_slice(reader, entry, box), to, err)
                                      : hs__bundle_read_slice(reader, entry, box, to, err);
 }
@@ -89,8 +85,6 @@ static const hs__archive_ops bundle_ops = {.tensor = bundle_tensor,
                                            .find = bundle_find,
                                            .locate = bundle_locate,
                                            .read = bundle_read,
-                                           .locate_part = bundle_locate_part,
-                                           .read_part = bundle_read_part,
                                            .verify = bundle_verify,
                                            .read_next = bundle_read_next,
                                            .has_states = true,
@@ -118,32 +112,24 @@ static size_t file_find(const void *reader, const char *name)
     return hs__safetensors_find(reader, name);
 }
 
-static hs_code file_locate(void *reader, size_t index, hs_error *err)
+static hs_code file_locate(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
 {
     const hs__safetensors_entry *entry = &((hs__safetensors_reader *)reader)->header.entries[index];
-    return entry->bytes > SIZE_MAX / 2 ? hs__no_memory(err, SIZE_MAX, entry->name) : HS_OK;
+    const hs_shape shape = box ? hs__box_shape(box) : HS_SCALAR;
+    if (bytes)
+        *bytes = box ? (size_t)hs_shape_elements(&shape) * hs_dtype_size(entry->dtype) : (size_t)entry->bytes;
+    hs_code code = box ? hs__safetensors_check(reader, entry, err) : HS_OK;
+    if (!code && entry->bytes > SIZE_MAX / 2)
+        code = hs__no_memory(err, SIZE_MAX, entry->name);
+    return code;
 }
 
-static hs_code file_read(void *reader, size_t index, void *to, hs_error *err)
+static hs_code file_read(void *reader, size_t index, const hs__box *box, void *to, hs_error *err)
 {
     const hs__safetensors_entry *entry = &((hs__safetensors_reader *)reader)->header.entries[index];
-    return hs__safetensors_read(reader, entry, 0, to, (size_t)entry->bytes, err);
-}
-
-static hs_code file_locate_part(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
-{
-    const hs__safetensors_entry *entry = &((hs__safetensors_reader *)reader)->header.entries[index];
-    hs_shape shape = hs__box_shape(box);
-    *bytes = (size_t)hs_shape_elements(&shape) * hs_dtype_size(entry->dtype);
-    hs_code code = hs__safetensors_check(reader, entry, err);
-    return code ? code : file_locate(reader, index, err);
-}
-
-static hs_code file_read_part(void *reader, size_t index, const hs__box *box, void *to, hs_error *err)
-{
-    const hs__safetensors_reader *file = reader;
-    const hs__safetensors_entry *entry = &file->header.entries[index];
-    hs__box whole = hs__box_of(&entry->shape);
+    if (!box)
+        return hs__safetensors_read(reader, entry, 0, to, (size_t)entry->bytes, err);
+    const hs__box whole = hs__box_of(&entry->shape);
     hs__runs runs = hs__runs_begin(&whole, box, hs_dtype_size(entry->dtype));
     hs_code code = HS_OK;
     for (; !code && runs.remaining; hs__runs_next(&runs))
@@ -151,13 +137,13 @@ static hs_code file_read_part(void *reader, size_t index, const hs__box *box, vo
     return code;
 }
 
-static const hs__archive_ops file_ops = {.tensor = file_tensor,
-                                         .find = file_find,
-                                         .locate = file_locate,
-                                         .read = file_read,
-                                         .locate_part = file_locate_part,
-                                         .read_part = file_read_part,
-                                         .verify = file_locate};
+static hs_code file_verify(void *reader, size_t index, hs_error *err)
+{
+    return file_locate(reader, index, NULL, NULL, err);
+}
+
+static const hs__archive_ops file_ops = {
+    .tensor = file_tensor, .find = file_find, .locate = file_locate, .read = file_read, .verify = file_verify};
 
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
 {
@@ -198,16 +184,18 @@ static size_t copied_find(const void *user, const char *name)
     return HS__NONE;
 }
 
-static hs_code copied_locate(void *snapshot, size_t index, hs_error *err)
+static hs_code copied_locate(void *snapshot, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
 {
-    (void)snapshot, (void)index, (void)err;
+    (void)box, (void)err;
+    if (bytes)
+        *bytes = hs__snapshot_item(snapshot, index).value.bytes;
     return HS_OK;
 }
 
-static hs_code copied_read(void *snapshot, size_t index, void *to, hs_error *err)
+static hs_code copied_read(void *snapshot, size_t index, const hs__box *box, void *to, hs_error *err)
 {
     const hs_tensor value = hs__snapshot_item(snapshot, index).value;
-    (void)err;
+    (void)box, (void)err;
     if (value.bytes)
         memcpy(to, value.data, value.bytes);
     return HS_OK;

@@ -23,14 +23,12 @@ typedef struct hs__stored {
 typedef struct hs__archive_ops {
     hs__stored (*tensor)(const void *reader, size_t index);
     size_t (*find)(const void *reader, const char *name);
-    hs_code (*locate)(void *reader, size_t index, hs_error *err);
-    hs_code (*read)(void *reader, size_t index, void *to, hs_error *err);
-    hs_code (*locate_part)(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err);
-    hs_code (*read_part)(void *reader, size_t index, const hs__box *box, void *to, hs_error *err);
+    hs_code (*locate)(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err);
+    hs_code (*read)(void *reader, size_t index, const hs__box *box, void *to, hs_error *err);
     hs_code (*verify)(void *reader, size_t index, hs_error *err);
     hs_code (*read_next)(void *reader, size_t index, hs__bundle_cursor *cursor, void *to, size_t bytes, hs_error *err);
     bool has_states; /* states are restored from it, too */
-    bool in_memory;  /* all values are in memory. Only the first four functions exist */
+    bool in_memory;  /* all values are in memory, without parts. The other functions do not exist */
     bool forks;      /* several threads can read it at once */
 } hs__archive_ops;
 
@@ -55,28 +53,22 @@ static inline size_t hs__archive_find(const hs__archive *archive, const char *na
 {
     return archive->ops->find(archive->reader, name);
 }
-/* Checks that the tensor can be read and that the file has its bytes. Call it before memory for them is allocated. */
-static inline hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err)
+/* Checks that the tensor can be read and that the file has its bytes. Call it before memory for them is allocated.
+ *
+ * box    NULL, or the part of the tensor to read, by one thread at a time. A part of a tensor of strings must be a saved
+ *        slice: otherwise UNIMPLEMENTED
+ * bytes  the size that hs__archive_read writes. May be NULL */
+static inline hs_code hs__archive_locate(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes,
+                                         hs_error *err)
 {
-    return archive->ops->locate(archive->reader, index, err);
+    return archive->ops->locate(archive->reader, index, box, bytes, err);
 }
-/* Reads the tensor, and verifies its checksum if the format has one. Of a safetensors file, tensors of unknown dtype or
- * rank are read as their bytes. Strings of a snapshot point into it. */
-static inline hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err)
+/* Reads the tensor or the part, and verifies its checksum if the format has one. Of a safetensors file, tensors of unknown
+ * dtype or rank are read as their bytes. Strings of a snapshot point into it. */
+static inline hs_code hs__archive_read(const hs__archive *archive, size_t index, const hs__box *box, void *to,
+                                       hs_error *err)
 {
-    return archive->ops->read(archive->reader, index, to, err);
-}
-/* The same for a part of the tensor, by one thread at a time. *bytes is the size that hs__archive_read_part writes. A part
- * of a tensor of strings must be a saved slice: otherwise UNIMPLEMENTED. */
-static inline hs_code hs__archive_locate_part(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes,
-                                              hs_error *err)
-{
-    return archive->ops->locate_part(archive->reader, index, box, bytes, err);
-}
-static inline hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs__box *box, void *to,
-                                            hs_error *err)
-{
-    return archive->ops->read_part(archive->reader, index, box, to, err);
+    return archive->ops->read(archive->reader, index, box, to, err);
 }
 /* Reads the tensor only to verify its checksum, if the format has one. */
 static inline hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err)

@@ -6,6 +6,7 @@
 #include "base/forks.h"
 #include "base/thread.h"
 #include "checkpoint/save.h"
+#include "checkpoint/snapshot.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -24,11 +25,6 @@ struct hs__background {
     char *prefix, *state_file; /* of the request */
     bool replaces;             /* the save replaces another one, and cannot be replaced itself */
 };
-
-static bool is_cancelled(void *user)
-{
-    return atomic_load_explicit(&((hs__background *)user)->cancel, memory_order_relaxed);
-}
 
 /* The result of a save in the directory, for hs_saver_poll. */
 static void set_result(hs__saver_directory *directory, int64_t step, int64_t began_ns, const hs_error *error)
@@ -53,12 +49,13 @@ static void *work(void *user)
         hs_error error = {0};
         int64_t began_ns = hs_env_monotonic_ns(&b->saver->env);
         hs__snapshot_complete(&b->snapshot);
-        hs_code code = hs__save_snapshot(&b->request, &b->snapshot, is_cancelled, b, &error);
+        const hs__item_source source = hs__snapshot_source(&b->snapshot);
+        hs_code code = hs__save(&b->request, &source, &error);
         hs__normalize_error(code, "the save", &error);
         pthread_mutex_lock(&b->lock);
         b->busy = false;
         /* without a request to cancel, CANCELLED is an error of the file system or the graph */
-        if (code != HS_CANCELLED || !is_cancelled(b))
+        if (code != HS_CANCELLED || !atomic_load(&b->cancel))
             set_result(b->request.directory, b->request.step, began_ns, &error);
         pthread_cond_broadcast(&b->changed);
     }
@@ -166,10 +163,21 @@ hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy
     return code;
 }
 
-static hs_code fill(hs__background *b, const hs__save_request *request, const hs__save_list *list, hs_error *err)
+hs_code hs__background_save(const hs__save_request *request, hs__save_list *list, hs_error *err)
 {
-    const hs_env *env = &b->saver->env;
     const hs_save_options *options = &request->options;
+    hs__saver_directory *directory = request->directory;
+    const hs_saver *saver = directory->saver;
+    const hs_env *env = &saver->env;
+    hs__background *b = saver->background;
+    hs_code code;
+    if (saver->save_variables || (options->copy_limit > 0 && list->bytes > (uint64_t)options->copy_limit)) {
+        const hs__item_source source = hs__save_list_source(list); /* in the foreground */
+        if (!(code = hs__save(request, &source, err)))             /* the caller was held for all of the time */
+            set_result(directory, request->step, hs_env_monotonic_ns(env), &(hs_error){0});
+        return code;
+    }
+
     free_names(b);
     b->prefix = hs__strdup(env, request->prefix);
     b->state_file = options->state_file ? hs__strdup(env, options->state_file) : NULL;
@@ -178,24 +186,10 @@ static hs_code fill(hs__background *b, const hs__save_request *request, const hs
     b->request = *request;
     b->request.prefix = b->prefix;
     b->request.options.state_file = b->state_file;
-    hs__snapshot_options wanted = {.meta_saver = options->no_meta_graph ? NULL : b->saver, .overlap = options->overlap};
-    return hs__snapshot_take(&b->snapshot, list, &wanted, err);
-}
+    b->request.cancel = &b->cancel;
+    if ((code = hs__snapshot_take(&b->snapshot, list, options->overlap, err)))
+        return code;
 
-hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, hs_error *err)
-{
-    hs__saver_directory *directory = request->directory;
-    const hs_saver *saver = directory->saver;
-    hs__background *b = saver->background;
-    const int64_t limit = request->options.copy_limit;
-    hs_code code;
-    if (saver->save_variables || (limit > 0 && list->bytes > (uint64_t)limit)) { /* in the foreground */
-        if (!(code = hs__save_session(request, list, err))) /* the caller was held for all of the time */
-            set_result(directory, request->step, hs_env_monotonic_ns(&saver->env), &(hs_error){0});
-        return code;
-    }
-    if ((code = fill(b, request, list, err)))
-        return code;
     pthread_mutex_lock(&b->lock);
     b->busy = true;
     atomic_store(&b->cancel, false);

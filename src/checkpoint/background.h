@@ -3,7 +3,6 @@
 #define HS_CHECKPOINT_BACKGROUND_H
 
 #include "checkpoint/save.h"
-#include "checkpoint/save_list.h"
 
 /* Background saves: a thread of the saver writes a snapshot, one at a time. During a save the saver belongs to the thread:
  * all other functions of the saver wait for it first. */
@@ -15,7 +14,7 @@ typedef struct hs__background hs__background;
 hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, hs_error *err);
 /* After hs__background_begin: copies the variables and states of the list, or what must be copied immediately, and starts
  * the save. */
-hs_code hs__background_save(const hs__save_request *request, const hs__save_list *list, hs_error *err);
+hs_code hs__background_save(const hs__save_request *request, hs__save_list *list, hs_error *err);
 /* True in a forked child, if the thread is its parent's. The saver may be in the middle of a save. */
 bool hs__background_is_inherited(const hs_saver *saver);
 /* Waits until no save is in progress. */

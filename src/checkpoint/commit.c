@@ -17,6 +17,13 @@ hs_code hs__new_checkpoint_begin(hs__new_checkpoint *files, const hs_env *env, c
     return files->directory ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
 }
 
+hs_code hs__new_checkpoint_check_cancel(const hs__new_checkpoint *files, hs_error *err)
+{
+    return files->cancel && atomic_load_explicit(files->cancel, memory_order_relaxed)
+               ? hs_error_set(err, HS_CANCELLED, "'%s' is not saved: a later save replaces it", files->prefix)
+               : HS_OK;
+}
+
 /* Creates only the last level, as TensorFlow does. */
 hs_code hs__make_directory_for(const hs_env *env, const char *path, hs_error *err)
 {

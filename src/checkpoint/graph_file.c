@@ -88,6 +88,19 @@ static hs_code build_meta(hs_backend backend, const hs_saver *saver, hs__buffer 
     return hs__buffer_check(out, "the meta graph", err);
 }
 
+hs_code hs__meta_graph(const hs_env *env, hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)
+{
+    hs__buffer bytes;
+    hs__buffer_init(&bytes, env);
+    hs_code code = build_meta(backend, saver, &bytes, err);
+    if (code)
+        hs__buffer_free(&bytes);
+    else
+        hs_error_clear(err);
+    *out = code ? (hs_bytes){NULL, 0} : (hs_bytes){bytes.data, bytes.size};
+    return code;
+}
+
 hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)
 {
     hs_env env;
@@ -95,15 +108,5 @@ hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, 
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_export_meta_graph: out is NULL");
     *out = (hs_bytes){NULL, 0};
     hs_code code = hs__env_copy(&env, hs_backend_env(backend), err);
-    if (code)
-        return code;
-    hs__buffer bytes;
-    hs__buffer_init(&bytes, &env);
-    if ((code = build_meta(backend, saver, &bytes, err))) {
-        hs__buffer_free(&bytes);
-        return code;
-    }
-    *out = (hs_bytes){bytes.data, bytes.size};
-    hs_error_clear(err);
-    return HS_OK;
+    return code ? code : hs__meta_graph(&env, backend, saver, out, err);
 }

@@ -170,15 +170,14 @@ static hs_code wrong_size(const hs_checkpoint_reader *reader, const char *name, 
 
 hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err)
 {
-    size_t index = HS__NONE;
+    size_t index = HS__NONE, needed;
     hs_code code = find(reader, name, &index, err);
     /* first, as the index alone must not make the caller allocate what wrong_size asks for */
-    if (code || (code = hs__archive_locate(&reader->archive, index, err)))
+    if (code || (code = hs__archive_locate(&reader->archive, index, NULL, &needed, err)))
         return code;
-    size_t needed = hs__archive_tensor(&reader->archive, index).bytes;
     if (bytes != needed || (bytes && !data))
         return wrong_size(reader, name, needed, data ? bytes : 0, err);
-    return hs__archive_read(&reader->archive, index, data, err);
+    return hs__archive_read(&reader->archive, index, NULL, data, err);
 }
 
 /* *part is the slice as a box, or INVALID_ARGUMENT if it is not in the tensor. */
@@ -216,7 +215,7 @@ hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name,
     if (stored.dtype != HS_STRING && (bytes != needed || (bytes && !data))) /* slices of strings are refused below */
         return wrong_size(reader, name, needed, data ? bytes : 0, err);
     return entry ? hs__bundle_read_slice(&reader->bundle, entry, &part, data, err)
-                 : hs__archive_read_part(&reader->archive, index, &part, data, err);
+                 : hs__archive_read(&reader->archive, index, &part, data, err);
 }
 
 static hs_code verify(hs_checkpoint_reader *reader, const char *name, hs_error *err)

@@ -343,21 +343,20 @@ static hs_code do_all(const restoring *r, do_item_fn do_item, hs_error *err)
     return code;
 }
 
-static hs_code read_value(const hs__archive *archive, const matched *item, void *to, hs_error *err)
+static const hs__box *box_of(const matched *item)
 {
-    return item->is_slice ? hs__archive_read_part(archive, item->tensor, &item->box, to, err)
-                          : hs__archive_read(archive, item->tensor, to, err);
+    return item->is_slice ? &item->box : NULL;
 }
 
 static hs_code read_to_data(const restoring *r, const hs__archive *archive, const matched *item, hs_error *err)
 {
-    return read_value(archive, item, r->data + item->offset, err);
+    return hs__archive_read(archive, item->tensor, box_of(item), r->data + item->offset, err);
 }
 
 static hs_code read_to_memory(const restoring *r, const hs__archive *archive, const matched *item, hs_error *err)
 {
     (void)r;
-    return item->memory && !item->value ? read_value(archive, item, item->memory, err) : HS_OK;
+    return item->memory ? hs__archive_read(archive, item->tensor, box_of(item), item->memory, err) : HS_OK;
 }
 
 static hs_code verify(const restoring *r, const hs__archive *archive, const matched *item, hs_error *err)
@@ -375,11 +374,8 @@ static hs_code read_variables(restoring *r, hs_error *err)
     /* checks that the file has the bytes before memory is allocated for them */
     for (size_t i = 0; i < r->n; i++) {
         matched *item = &r->items[i];
-        const hs__stored stored = hs__archive_tensor(r->archive, item->tensor);
-        item->bytes = stored.bytes;
-        item->value = stored.data;
-        hs_code code = item->is_slice ? hs__archive_locate_part(r->archive, item->tensor, &item->box, &item->bytes, err)
-                                      : hs__archive_locate(r->archive, item->tensor, err);
+        item->value = hs__archive_tensor(r->archive, item->tensor).data;
+        hs_code code = hs__archive_locate(r->archive, item->tensor, box_of(item), &item->bytes, err);
         if (code)
             return code;
         item->offset = (size_t)r->bytes;
@@ -449,7 +445,7 @@ static hs_code write_variables(restoring *r, hs_error *err)
     for (size_t i = 0; !code && i < r->n; i++) {
         const matched *item = &r->items[i];
         const void *value = item->value ? item->value : item->memory ? item->memory : r->copy;
-        if (value == r->copy && (code = read_value(r->archive, item, r->copy, err)))
+        if (value == r->copy && (code = hs__archive_read(r->archive, item->tensor, box_of(item), r->copy, err)))
             break;
         hs_tensor tensor = hs_tensor_of(item->variable.dtype, item->variable.shape, value);
         code = hs__session_write(r->session, item->index, item->variable.name, &tensor, err);

@@ -2,10 +2,10 @@
 #ifndef HS_CHECKPOINT_SAVE_H
 #define HS_CHECKPOINT_SAVE_H
 
+#include "checkpoint/save_list.h"
 #include "checkpoint/saver.h"
-#include "checkpoint/snapshot.h"
 
-/* What is saved, and where. */
+/* Where a save goes, and how. */
 typedef struct hs__save_request {
     hs__saver_directory *directory; /* of the prefix */
     const char *prefix;
@@ -14,17 +14,12 @@ typedef struct hs__save_request {
     int64_t branch_step;     /* later checkpoints are of an abandoned branch; -1: none are known */
     uint64_t opened;         /* of the session, as in hs__saver_directory */
     int64_t restores;
-    const void *session; /* its address */
-    uint64_t bytes;      /* of its variables and states */
+    hs_raw_session *session;   /* in a background save only its address is used */
+    uint64_t bytes;            /* of its variables and states */
+    const atomic_bool *cancel; /* as in hs__new_checkpoint */
 } hs__save_request;
 
-/* One save, by the protocol in saver.h. */
-
-/* Saves the variables and states of a list. */
-hs_code hs__save_session(const hs__save_request *request, const hs__save_list *list, hs_error *err);
-/* Saves a snapshot. `cancelled` is called from time to time until the checkpoint exists. If it returns true, the save ends
- * with CANCELLED. */
-hs_code hs__save_snapshot(const hs__save_request *request, const hs__snapshot *snapshot, bool (*cancelled)(void *user),
-                          void *user, hs_error *err);
+/* One save, by the protocol in saver.h: writes the items of the source to a new checkpoint. */
+hs_code hs__save(const hs__save_request *request, const hs__item_source *source, hs_error *err);
 
 #endif

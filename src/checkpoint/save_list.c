@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one save writes: the list is made (hs__save_list_make), then its items are visited one by one. */
+/* What is in a session's memory: the list is made (hs__save_list_make), then its variables are read one by one, and its
+ * states are visited. */
 #include "checkpoint/save_list.h"
 
 #include "checkpoint/rank_states.h"
@@ -70,10 +71,34 @@ static hs_code add_unallocated(hs__save_list *list, const hs__selection *selecti
     return code;
 }
 
+/* Returns true if the variable is a slice of the same tensor as the previous one. */
+static bool follows(const hs__save_list *list, size_t at)
+{
+    const hs__listed_variable *v = &list->variables[at];
+    return at && v->slice && v[-1].slice && strcmp(v[-1].name, v->name) == 0;
+}
+
+static hs_code check_slices(const hs__save_list *list, hs_error *err)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const hs__listed_variable *v = &list->variables[i];
+        bytes = follows(list, i) ? bytes + v->bytes : v->bytes;
+        bool is_last = i + 1 == list->n || !follows(list, i + 1);
+        if (is_last && bytes < v->whole_bytes)
+            return hs_error_set(
+                err, HS_INVALID_ARGUMENT,
+                "'%s' is partitioned, and some of its parts are not saved, but '%s' is; save all parts or none, under one "
+                "name",
+                v->name, v->variable);
+    }
+    return HS_OK;
+}
+
 hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
                            hs_error *err)
 {
-    *list = (hs__save_list){.env = env, .session = session};
+    *list = (hs__save_list){.env = env, .session = session, .copy = {.env = env}};
     hs_code code = HS_OK;
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
@@ -88,7 +113,7 @@ hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__sel
     if (list->n)
         qsort(list->variables, list->n, sizeof *list->variables, by_name);
     list->bytes = add_state_bytes(list->bytes, session);
-    return code;
+    return code ? code : check_slices(list, err);
 }
 
 void hs__save_list_free(hs__save_list *list)
@@ -97,12 +122,8 @@ void hs__save_list_free(hs__save_list *list)
         hs__free(list->env, list->variables[i].slice);
     hs__free(list->env, list->variables);
     hs__free(list->env, list->unallocated);
-}
-
-bool hs__save_list_follows(const hs__save_list *list, size_t at)
-{
-    const hs__listed_variable *v = &list->variables[at];
-    return at && v->slice && v[-1].slice && strcmp(v[-1].name, v->name) == 0;
+    hs__free(list->env, (void *)list->meta.data);
+    hs_host_copy_free(&list->copy);
 }
 
 uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session)
@@ -160,6 +181,24 @@ hs_code hs__produce_state(const hs__state_slot *slot, hs_state_writer *writer, h
     return code;
 }
 
+hs_code hs__save_list_variable(hs__save_list *list, size_t at, hs__save_item *item, hs_error *err)
+{
+    const hs__listed_variable *v = &list->variables[at];
+    hs_code code;
+    *item = (hs__save_item){.name = v->name,
+                            .slice = v->slice,
+                            .variable = v->index,
+                            .follows = follows(list, at),
+                            .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
+                            .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
+    if ((code = hs__check_saved_name(v->name, err)) ||
+        (code = hs__read_variable(list->session, v->index, v->variable, &list->copy, &item->value, err)))
+        return code;
+    item->borrowed = item->value.data != list->copy.data;
+    item->stays = item->borrowed && (list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS);
+    return HS_OK;
+}
+
 static hs_code visit_attribute(const hs_env *env, const char *key, const char *which, const hs_tensor *value,
                                hs__visit_item_fn visit, void *user, hs_error *err)
 {
@@ -189,46 +228,7 @@ char *hs__unallocated_key(const hs_env *env, const char *name)
     return hs__format(env, HS__STATE_PREFIX "variable/%s:null", name);
 }
 
-/* Visiting. */
-
-static hs_code check_slices(const hs__save_list *list, hs_error *err)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        const hs__listed_variable *v = &list->variables[i];
-        bytes = hs__save_list_follows(list, i) ? bytes + v->bytes : v->bytes;
-        bool is_last = i + 1 == list->n || !hs__save_list_follows(list, i + 1);
-        if (is_last && bytes < v->whole_bytes)
-            return hs_error_set(
-                err, HS_INVALID_ARGUMENT,
-                "'%s' is partitioned, and some of its parts are not saved, but '%s' is; save all parts or none, under one "
-                "name",
-                v->name, v->variable);
-    }
-    return HS_OK;
-}
-
-hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err)
-{
-    hs_host_copy copy = {.env = list->env};
-    hs_code code = check_slices(list, err);
-    for (size_t i = 0; !code && i < list->n; i++) {
-        const hs__listed_variable *v = &list->variables[i];
-        hs__save_item item = {.name = v->name,
-                              .slice = v->slice,
-                              .variable = v->index,
-                              .follows = hs__save_list_follows(list, i),
-                              .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
-                              .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
-        if ((code = hs__check_saved_name(v->name, err)) ||
-            (code = hs__read_variable(list->session, v->index, v->variable, &copy, &item.value, err)))
-            break;
-        item.borrowed = item.value.data != copy.data;
-        code = visit(user, &item, err);
-    }
-    hs_host_copy_free(&copy);
-    return code;
-}
+/* Visiting states. */
 
 static hs_code visit_unallocated(const hs__save_list *list, const char *name, hs__visit_item_fn visit, void *user,
                                  hs_error *err)
@@ -270,4 +270,27 @@ hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn 
     if (!code)
         code = hs__rank_states_visit(list->session, visit, user, err);
     return code ? code : hs__visit_unclaimed(list->session, visit, user, err);
+}
+
+/* The source of a save. */
+
+static uint64_t size_of(const void *list, size_t at, bool *is_next_slice)
+{
+    *is_next_slice = follows(list, at);
+    return ((const hs__save_list *)list)->variables[at].bytes;
+}
+
+static hs_code read_item(void *list, size_t at, hs__save_item *item, hs_error *err)
+{
+    return hs__save_list_variable(list, at, item, err);
+}
+
+static hs_code visit_states(void *list, hs__visit_item_fn visit, void *user, hs_error *err)
+{
+    return hs__save_list_visit_states(list, visit, user, err);
+}
+
+hs__item_source hs__save_list_source(hs__save_list *list)
+{
+    return (hs__item_source){list, list->n, list->bytes, list->meta, size_of, read_item, visit_states};
 }

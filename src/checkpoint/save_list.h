@@ -14,6 +14,7 @@ typedef struct hs__save_item {
     const hs_variable_slice *slice; /* position of the value in the tensor `name`; NULL: the value is the whole tensor */
     size_t variable;                /* index in the backend; HS__NONE: not the value of a variable that is read now */
     bool borrowed;                  /* value.data is the variable's own memory */
+    bool stays;                     /* value.data stays valid until the save has ended, also for other threads */
     bool follows;                   /* slice of the same tensor as the previous item */
     bool moves;                     /* the program may move the variable's memory at any time (HS_VARIABLE_MOVES) */
     bool nonfinite;                 /* NaN and infinity are allowed */
@@ -27,7 +28,21 @@ typedef struct hs__save_item {
 /* Called with one item, which is valid during the call. An error ends the visit. */
 typedef hs_code (*hs__visit_item_fn)(void *user, const hs__save_item *item, hs_error *err);
 
-/* The entries that one save writes. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
+/* What a save writes: variables, then states and records, then the graph. The session's memory (a save list) and a snapshot
+ * of it are sources. */
+typedef struct hs__item_source {
+    void *self;
+    size_t n;       /* variables, in the order of their names */
+    uint64_t bytes; /* estimate of all */
+    hs_bytes meta;  /* the graph, a MetaGraphDef; data NULL: none */
+    /* The size of a variable. *follows: as in the item. Reads no value. */
+    uint64_t (*size)(const void *self, size_t at, bool *follows);
+    /* Sets *item to a variable. Valid until the next call, if the item does not stay. */
+    hs_code (*variable)(void *self, size_t at, hs__save_item *item, hs_error *err);
+    hs_code (*visit_states)(void *self, hs__visit_item_fn visit, void *user, hs_error *err);
+} hs__item_source;
+
+/* What is in the session's memory. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
  * and writing use it. It borrows names of the session and of the selection. */
 
 /* A variable with memory. Small, as fresh memory for a list of many variables takes longer than filling it. */
@@ -54,19 +69,20 @@ typedef struct hs__save_list {
     size_t n, capacity;
     hs__unallocated_variable *unallocated; /* in the order of the backend */
     size_t n_unallocated, unallocated_capacity;
-    uint64_t bytes; /* estimate of the size of the checkpoint: variables, and states whose providers declare a size */
+    uint64_t bytes;    /* estimate of the size of the checkpoint: variables, and states whose providers declare a size */
+    hs_bytes meta;     /* as in hs__item_source, allocated with env; the caller sets it */
+    hs_host_copy copy; /* of the variable that was read last */
 } hs__save_list;
 
-/* Lists the selected variables of the session. Call hs__save_list_free in any case. */
+/* Lists the selected variables of the session. Call hs__save_list_free in any case. INVALID_ARGUMENT if only some slices of
+ * a tensor are selected: such a checkpoint could not be restored. */
 hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
                            hs_error *err);
 void hs__save_list_free(hs__save_list *list);
 
-/* Returns true if the variable of that place in the list is a slice of the same tensor as the previous one. */
-bool hs__save_list_follows(const hs__save_list *list, size_t at);
-/* Reads and visits all variables of the list. INVALID_ARGUMENT if only some slices of a tensor are in the list: such a
- * checkpoint could not be restored. */
-hs_code hs__save_list_visit_variables(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
+hs__item_source hs__save_list_source(hs__save_list *list);
+/* Reads a variable. The item is valid until the next call. */
+hs_code hs__save_list_variable(hs__save_list *list, size_t at, hs__save_item *item, hs_error *err);
 /* Visits the records of variables without memory, then the states of the session's providers, then the unclaimed states
  * that were not reported yet. */
 hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);

@@ -9,6 +9,7 @@
 #include "checkpoint/rank_states.h"
 #include "checkpoint/commit.h"
 #include "checkpoint/save.h"
+#include "checkpoint/shards.h"
 #include "ranks/ranks.h"
 
 #include <math.h>
@@ -235,10 +236,19 @@ static hs_code save(hs_saver *saver, hs_raw_session *session, const char *prefix
         return HS_RESOURCE_EXHAUSTED;
     request.branch_step = find_branch_step(request.directory, session, hs__path_base(prefix), step);
     hs__save_list list;
-    if (!(code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err))) {
+    code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err);
+    if (!code && !options->no_meta_graph) {
+        code = hs__meta_graph(&saver->env, session->backend, saver, &list.meta, err);
+        if (code == HS_UNIMPLEMENTED) { /* the backend has no graph */
+            hs_error_clear(err);
+            code = HS_OK;
+        }
+    }
+    if (!code) {
+        const hs__item_source source = hs__save_list_source(&list);
         hs__save_list_log_unallocated(&list);
         request.bytes = list.bytes;
-        code = options->background ? hs__background_save(&request, &list, err) : hs__save_session(&request, &list, err);
+        code = options->background ? hs__background_save(&request, &list, err) : hs__save(&request, &source, err);
     }
     hs__save_list_free(&list);
     if (!code && !options->no_state_file)

@@ -10,8 +10,8 @@
 
 #include <stdatomic.h>
 
-/* How a checkpoint is committed. save_all in save.c calls the steps in this order: 0 and 4 are in directory.c, 1 in save.c,
- * 2 and 3 in commit.c, 5 and 6 in retention.c.
+/* How a checkpoint is committed. hs__save in save.c calls the steps in this order: 0 and 4 are in directory.c, 1 in
+ * shards.c, 2 and 3 in commit.c, 5 and 6 in retention.c.
  *
  *   0. The directory is locked against other processes. When the lock is new, the directory is synced, because names that
  *      are visible may be those of a killed process that had not synced them. Files of interrupted saves are removed.
@@ -36,8 +36,6 @@
  * names of another number of shards, one more if the numbers are equal. After 3 the saver keeps the checkpoint and deletes
  * it when it expires, even if the save fails later. Nothing is removed because a file could not be examined. Readers do not
  * lock and do not write. */
-
-enum { HS__MOST_SHARDS = 64 };
 
 /* What a saver knows of a directory in which it saves, or from which it restores. During a background save in this
  * directory, it belongs to the thread of that save. */
@@ -100,6 +98,8 @@ hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *cons
 /* Removes the checkpoints BASE-STEP with later steps from the list. */
 void hs__saver_drop_later(hs__saver_directory *directory, const char *base, int64_t step);
 hs_code hs__saver_set_last(hs__saver_directory *directory, const char *path, hs_error *err);
+/* Sets the name of the state file. */
+hs_code hs__saver_set_state_file(hs__saver_directory *directory, const char *name, hs_error *err);
 /* Moves expired checkpoints to the front of the list, and returns their number. Removes from the list the
  * checkpoints that are kept forever. `max_to_keep`: HS_NEVER: all. */
 size_t hs__expire(hs__saver_directory *directory, int64_t max_to_keep);
@@ -109,5 +109,8 @@ void hs__delete_expired(hs__saver_directory *directory, size_t n_expired);
 /* Replaces the state file durably. */
 hs_code hs__saver_write_state_file(const hs__saver_directory *directory, const char *newest, size_t n_expired,
                                    hs_error *err);
+
+/* graph_file.c: the graph of a backend, a MetaGraphDef, for hs__free. UNIMPLEMENTED: the backend has none. */
+hs_code hs__meta_graph(const hs_env *env, hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hs__snapshot_take adds one item after the other. Deferred variables are copied by hs__snapshot_complete, or by
- * before_write.
- */
+ * before_write. Then the snapshot is the source of a save, or an archive (archive.c). */
 #include "checkpoint/snapshot.h"
 
 #include <string.h>
@@ -35,7 +34,7 @@ int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env)
 
 static void free_meta(hs__snapshot *snapshot)
 {
-    hs_env_free(snapshot->env, (void *)snapshot->meta.data);
+    hs__free(snapshot->env, (void *)snapshot->meta.data);
     snapshot->meta = (hs_bytes){NULL, 0};
 }
 
@@ -132,16 +131,8 @@ static hs_code defer(hs__snapshot *snapshot, const hs__save_item *from, hs_error
     return HS_OK;
 }
 
-typedef struct {
-    hs__snapshot *snapshot;
-    bool overlap;
-} adding;
-
-/* hs__visit_item_fn */
-static hs_code add(void *user, const hs__save_item *from, hs_error *err)
+static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, bool overlap, hs_error *err)
 {
-    const adding *a = user;
-    hs__snapshot *snapshot = a->snapshot;
     const hs_tensor *value = &from->value;
     struct hs__snapshot_item item = {.value = *value,
                                      .state = COPIED,
@@ -156,7 +147,7 @@ static hs_code add(void *user, const hs__save_item *from, hs_error *err)
         hs__reserve(snapshot->env, &snapshot->items, &snapshot->capacity, snapshot->n + 1, sizeof *snapshot->items, err);
     if (code || (code = append(snapshot, from->name, strlen(from->name) + 1, &item.name, err)))
         return code;
-    if (a->overlap && from->borrowed && !from->moves && value->bytes >= LARGE && value->dtype != HS_STRING) {
+    if (overlap && from->borrowed && !from->moves && value->bytes >= LARGE && value->dtype != HS_STRING) {
         item.state = DEFERRED;
         if ((code = append_room(snapshot, value->bytes, &item.data, err)) || (code = defer(snapshot, from, err)))
             return code;
@@ -169,6 +160,12 @@ static hs_code add(void *user, const hs__save_item *from, hs_error *err)
     }
     snapshot->items[snapshot->n++] = item;
     return code;
+}
+
+/* hs__visit_item_fn */
+static hs_code add_state(void *user, const hs__save_item *from, hs_error *err)
+{
+    return add(user, from, false, err);
 }
 
 /* Copies a deferred variable. The caller holds the lock, which is released during the copying. */
@@ -228,25 +225,6 @@ static bool before_write(void *user, size_t index)
     return false;
 }
 
-static hs_code copy_meta(hs__snapshot *snapshot, const hs_saver *saver, const hs_raw_session *session, hs_error *err)
-{
-    hs_bytes meta;
-    hs_code code = hs_backend_export_meta_graph(session->backend, saver, &meta, err);
-    if (code == HS_UNIMPLEMENTED) {
-        hs_error_clear(err);
-        return HS_OK; /* the backend has no graph */
-    }
-    if (code)
-        return code;
-    void *copy = hs__alloc(snapshot->env, meta.size, 1);
-    if (copy) {
-        memcpy(copy, meta.data, meta.size);
-        snapshot->meta = (hs_bytes){copy, meta.size};
-    }
-    hs_env_free(hs_backend_env(session->backend), (void *)meta.data);
-    return copy ? HS_OK : hs__no_memory(err, meta.size, "a copy of the graph");
-}
-
 static void empty(hs__snapshot *snapshot)
 {
     remove_guard(snapshot);
@@ -269,12 +247,11 @@ static void point_to_texts(const hs__snapshot *snapshot)
     }
 }
 
-hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, const hs__snapshot_options *options,
-                          hs_error *err)
+hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool overlap, hs_error *err)
 {
     const hs_raw_session *session = list->session;
     empty(snapshot);
-    adding a = {snapshot, options->overlap && session->ops.guard};
+    overlap &= session->ops.guard != NULL;
     /* allocates all memory at once, because growing doubles it; if that fails, the data grow */
     size_t bytes = list->bytes < SIZE_MAX / 2 ? (size_t)list->bytes + ROOM_FOR_NAMES : 0;
     if (bytes > snapshot->data_capacity) {
@@ -282,21 +259,27 @@ hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, con
         snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
         snapshot->data_capacity = snapshot->data ? bytes : 0;
     }
-    hs_code code = hs__save_list_visit_variables(list, add, &a, err);
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < list->n; i++) {
+        hs__save_item item;
+        if (!(code = hs__save_list_variable(list, i, &item, err)))
+            code = add(snapshot, &item, overlap, err);
+    }
     snapshot->n_variables = snapshot->n;
     if (!code && atomic_load(&snapshot->n_deferred)) { /* before the states, whose providers may run something */
         session->ops.guard(session->handle, (hs_write_guard){before_write, released, snapshot});
         snapshot->guarded = session;
     }
     if (!code)
-        code = hs__save_list_visit_states(list, add, &a, err);
-    if (!code && options->meta_saver)
-        code = copy_meta(snapshot, options->meta_saver, session, err);
-    if (code)
+        code = hs__save_list_visit_states(list, add_state, snapshot, err);
+    if (code) {
         empty(snapshot);
-    else
-        point_to_texts(snapshot);
-    return code;
+        return code;
+    }
+    point_to_texts(snapshot);
+    snapshot->meta = list->meta;
+    list->meta = (hs_bytes){NULL, 0};
+    return HS_OK;
 }
 
 hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at)
@@ -306,9 +289,43 @@ hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at)
                          .value = item->value,
                          .slice = item->is_slice ? &item->slice : NULL,
                          .variable = HS__NONE,
+                         .stays = true,
                          .follows = item->follows,
                          .nonfinite = item->nonfinite};
     out.value.data = snapshot->data + item->data;
     out.value.memory = NULL;
     return out;
+}
+
+/* The source of a save. */
+
+static uint64_t size_of(const void *snapshot, size_t at, bool *follows)
+{
+    const struct hs__snapshot_item *item = &((const hs__snapshot *)snapshot)->items[at];
+    *follows = item->follows;
+    return item->value.bytes;
+}
+
+static hs_code copied_variable(void *snapshot, size_t at, hs__save_item *item, hs_error *err)
+{
+    (void)err;
+    *item = hs__snapshot_item(snapshot, at);
+    return HS_OK;
+}
+
+static hs_code visit_states(void *self, hs__visit_item_fn visit, void *user, hs_error *err)
+{
+    const hs__snapshot *snapshot = self;
+    hs_code code = HS_OK;
+    for (size_t i = snapshot->n_variables; !code && i < snapshot->n; i++) {
+        const hs__save_item item = hs__snapshot_item(snapshot, i);
+        code = visit(user, &item, err);
+    }
+    return code;
+}
+
+hs__item_source hs__snapshot_source(hs__snapshot *snapshot)
+{
+    return (hs__item_source){snapshot, snapshot->n_variables, snapshot->bytes, snapshot->meta,
+                             size_of,  copied_variable,       visit_states};
 }

@@ -31,17 +31,13 @@ typedef struct hs__snapshot {
 int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env);
 void hs__snapshot_free(hs__snapshot *snapshot);
 
-typedef struct hs__snapshot_options {
-    const hs_saver *meta_saver; /* not NULL: copy the graph too, with this saver's SaverDef */
-    bool overlap;               /* defer large variables, if the backend has write guards */
-} hs__snapshot_options;
-
-/* Copies the variables and states of the list. On failure the snapshot is empty. */
-hs_code hs__snapshot_take(hs__snapshot *snapshot, const hs__save_list *list, const hs__snapshot_options *options,
-                          hs_error *err);
+/* Copies the variables and states of the list, and adopts its graph; both have the same env. `overlap`: defers large
+ * variables, if the backend has write guards. On failure the snapshot is empty. */
+hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool overlap, hs_error *err);
 /* Copies the deferred variables, or waits until another thread has. */
 void hs__snapshot_complete(hs__snapshot *snapshot);
-/* The item of that index. The snapshot must be complete. Valid until it changes. */
+/* The item of that index. The snapshot must be complete, as for its source. Valid until it changes. */
 hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at);
+hs__item_source hs__snapshot_source(hs__snapshot *snapshot);
 
 #endif

@@ -58,7 +58,7 @@ static hs_code find_state(hs__stored_state *state, hs__stored_states *of, const 
     state->bytes = stored.bytes;
     state->crc = stored.crc;
     of->bytes += stored.bytes;
-    return hs__archive_locate(archive, tensor, err);
+    return hs__archive_locate(archive, tensor, NULL, NULL, err);
 }
 
 /* The same for a new item. */
@@ -142,7 +142,7 @@ static hs_code find_attribute(const hs__archive *archive, const char *key, const
     if (stored.dtype != (int32_t)dtype || stored.shape.rank != 0)
         return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is not a scalar of type %s", archive->path, stored.name,
                             hs_dtype_name(dtype));
-    return hs__archive_locate(archive, *tensor, err);
+    return hs__archive_locate(archive, *tensor, NULL, NULL, err);
 }
 
 static hs_code read_attributes(hs__stored_state *state, const hs__archive *archive, const hs_env *env, hs_error *err)
@@ -151,7 +151,7 @@ static hs_code read_attributes(hs__stored_state *state, const hs__archive *archi
     size_t version, identity;
     hs_code code = find_attribute(archive, key, HS__STATE_VERSION, HS_INT64, env, &version, err);
     if (!code && version != HS__NONE)
-        code = hs__archive_read(archive, version, &state->version, err);
+        code = hs__archive_read(archive, version, NULL, &state->version, err);
     if (code)
         return code;
     if (state->version < 0)
@@ -164,7 +164,7 @@ static hs_code read_attributes(hs__stored_state *state, const hs__archive *archi
     hs_string *text = hs__alloc(env, bytes, 1);
     if (!text)
         return hs__no_memory(err, bytes, key);
-    if (!(code = hs__archive_read(archive, identity, text, err)) && !hs__is_line(text->data, text->bytes))
+    if (!(code = hs__archive_read(archive, identity, NULL, text, err)) && !hs__is_line(text->data, text->bytes))
         code =
             hs_error_set(err, HS_DATA_LOSS, "%s: '%s" HS__STATE_IDENTITY "' is not one line of text", archive->path, key);
     if (!code && text->bytes && !(state->identity = hs__strndup(env, text->data, text->bytes)))
@@ -191,7 +191,7 @@ static hs_code read_state(hs__stored_state *state, size_t room, bool borrows, co
     } else if (!(state->data = hs__alloc(env, stored.bytes, 1))) {
         code = hs__no_memory(err, stored.bytes, state->key);
     } else {
-        code = hs__archive_read(archive, tensor, state->data, err);
+        code = hs__archive_read(archive, tensor, NULL, state->data, err);
     }
     return code ? code : read_attributes(state, archive, env, err);
 }

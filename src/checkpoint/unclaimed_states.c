@@ -60,7 +60,7 @@ static hs_code reread(const hs__stored_states *from, hs__stored_state *state, co
         return code;
     const hs__archive archive = hs__bundle_archive(&reader);
     state->data = hs__alloc(env, state->bytes, 1);
-    code = state->data ? hs__archive_read(&archive, hs__archive_find(&archive, state->key), state->data, err)
+    code = state->data ? hs__archive_read(&archive, hs__archive_find(&archive, state->key), NULL, state->data, err)
                        : hs__no_memory(err, state->bytes, state->key);
     hs__bundle_reader_close(&reader);
     return code;

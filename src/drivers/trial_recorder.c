@@ -173,8 +173,13 @@ static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs
     const hs_saver *saver = saver_of(session);
     hs__buffer_clear(&r->line);
     hs_code code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err);
-    if (!code && !(code = hs__save_list_visit_states(&list, add_item, &states, err)))
-        code = hs__save_list_visit_variables(&list, add_item, &variables, err);
+    if (!code)
+        code = hs__save_list_visit_states(&list, add_item, &states, err);
+    for (size_t i = 0; !code && i < list.n; i++) {
+        hs__save_item item;
+        if (!(code = hs__save_list_variable(&list, i, &item, err)))
+            code = add_item(&variables, &item, err);
+    }
     hs__save_list_free(&list);
     if (code)
         return code;

@@ -102,19 +102,21 @@ static int teardown(void **state)
 }
 #define with_session(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
-static hs_code take_from(fixture2 *f, hs__snapshot *snapshot, hs_session *session, hs__snapshot_options options)
+static hs_code take_from(fixture2 *f, hs__snapshot *snapshot, hs_session *session, bool overlap)
 {
     hs__save_list list;
     hs_code code = hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(session), &f->err);
     if (!code)
-        code = hs__snapshot_take(snapshot, &list, &options, &f->err);
+        code = hs__meta_graph(&f->t.env, hs_graph_backend(f->graph), f->saver, &list.meta, &f->err);
+    if (!code)
+        code = hs__snapshot_take(snapshot, &list, overlap, &f->err);
     hs__save_list_free(&list);
     return code;
 }
 
 static void take(fixture2 *f)
 {
-    assert_ok(take_from(f, &f->snapshot, f->session, (hs__snapshot_options){.overlap = true}), &f->err);
+    assert_ok(take_from(f, &f->snapshot, f->session, true), &f->err);
 }
 
 static void run(fixture2 *f, const char *op)
@@ -213,7 +215,7 @@ static void another_snapshot_may_follow_a_complete_one(void **state)
     hs__snapshot second;
     assert_int_equal(hs__snapshot_init(&second, &f->t.env), 0);
     take(f);
-    assert_ok(take_from(f, &second, f->session, (hs__snapshot_options){.overlap = true}), &f->err);
+    assert_ok(take_from(f, &second, f->session, true), &f->err);
     assert_int_equal(count_deferred(f), 0);
     run(f, "update_second");
     assert_int_equal(atomic_load(&second.n_deferred), 1);
@@ -278,7 +280,7 @@ static void strings_are_copied_with_their_texts(void **state)
 static void without_the_option_all_is_copied(void **state)
 {
     fixture2 *f = *state;
-    assert_ok(take_from(f, &f->snapshot, f->session, (hs__snapshot_options){.overlap = false}), &f->err);
+    assert_ok(take_from(f, &f->snapshot, f->session, false), &f->err);
     assert_int_equal(count_deferred(f), 0);
     run(f, "update_all");
     assert_initial_values(f);
@@ -354,7 +356,7 @@ static void freeing_a_snapshot_removes_its_guard(void **state)
     fixture2 *f = *state;
     hs__snapshot gone;
     assert_int_equal(hs__snapshot_init(&gone, &f->t.env), 0);
-    assert_ok(take_from(f, &gone, f->session, (hs__snapshot_options){.overlap = true}), &f->err);
+    assert_ok(take_from(f, &gone, f->session, true), &f->err);
     hs__snapshot_free(&gone);
     run(f, "update_large");
 }
@@ -367,7 +369,7 @@ static void a_snapshot_of_another_session_removes_the_guard_of_the_first(void **
     fixture2 *g = other;
     take(f);
     hs__snapshot_complete(&f->snapshot);
-    assert_ok(take_from(f, &f->snapshot, g->session, (hs__snapshot_options){.overlap = true}), &f->err);
+    assert_ok(take_from(f, &f->snapshot, g->session, true), &f->err);
     run(f, "update_all");
     assert_int_equal(count_deferred(f), 2);
     run(g, "update_all");
@@ -465,13 +467,12 @@ static void overlap_is_for_saves_in_the_background(void **state)
 static void without_memory_nothing_is_left(void **state)
 {
     fixture2 *f = *state;
-    hs__snapshot_options options = {.overlap = true, .meta_saver = f->saver};
     hs_code code;
     for (size_t i = 1;; i++) {
         hs__snapshot_free(&f->snapshot);
         assert_int_equal(hs__snapshot_init(&f->snapshot, &f->t.env), 0);
         f->t.fail_alloc_at = f->t.allocations + i;
-        code = take_from(f, &f->snapshot, f->session, options);
+        code = take_from(f, &f->snapshot, f->session, true);
         f->t.fail_alloc_at = 0;
         if (!code)
             break;

@@ -2,9 +2,12 @@
 /* Saves of several data files that fail or are cancelled. */
 #include "checkpoint/wall.h"
 
+#include "checkpoint/commit.h"
 #include "checkpoint/save.h"
+#include "checkpoint/snapshot.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 
 /* Threads that cannot be started. */
@@ -152,9 +155,16 @@ static void a_failing_file_fails_the_save(void **state)
 
 /* Saves that are not wanted any more. */
 
-static bool is_cancelled(void *user)
+static atomic_int checks_left = INT_MAX;
+static atomic_bool cancel;
+hs_code __real_hs__new_checkpoint_check_cancel(const hs__new_checkpoint *files, hs_error *err);
+hs_code __wrap_hs__new_checkpoint_check_cancel(const hs__new_checkpoint *files, hs_error *err);
+
+hs_code __wrap_hs__new_checkpoint_check_cancel(const hs__new_checkpoint *files, hs_error *err)
 {
-    return atomic_fetch_sub((atomic_int *)user, 1) <= 0;
+    if (files->cancel && atomic_fetch_sub(&checks_left, 1) <= 0)
+        atomic_store(&cancel, true);
+    return __real_hs__new_checkpoint_check_cancel(files, err);
 }
 
 static void a_save_may_be_cancelled_at_any_tensor(void **state)
@@ -170,15 +180,19 @@ static void a_save_may_be_cancelled_at_any_tensor(void **state)
     use_shards(f, 3);
     assert_int_equal(hs__snapshot_init(&snapshot, &f->t.env), 0);
     assert_ok(hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(w.session), &f->err), &f->err);
-    hs__snapshot_options options = {.meta_saver = f->saver};
-    assert_ok(hs__snapshot_take(&snapshot, &list, &options, &f->err), &f->err);
+    assert_ok(hs__snapshot_take(&snapshot, &list, false, &f->err), &f->err);
     hs__save_list_free(&list);
-    hs__save_request request = {
-        .prefix = test_path(f->directory, "wall"), .step = -1, .options = HS_INIT(hs_save_options), .branch_step = -1};
+    hs__item_source source = hs__snapshot_source(&snapshot);
+    hs__save_request request = {.prefix = test_path(f->directory, "wall"),
+                                .step = -1,
+                                .options = HS_INIT(hs_save_options),
+                                .branch_step = -1,
+                                .cancel = &cancel};
     assert_non_null(request.directory = hs__saver_use_directory(f->saver, request.prefix, &f->err));
     for (; code; asked++) {
-        atomic_int left = asked;
-        code = hs__save_snapshot(&request, &snapshot, is_cancelled, &left, &f->err);
+        atomic_store(&checks_left, asked);
+        atomic_store(&cancel, false);
+        code = hs__save(&request, &source, &f->err);
         if (code)
             assert_says(&f->err, HS_CANCELLED, "is not saved: a later save replaces it");
         assert_true(!code || test_count_files(f->directory, "wall") == 0);

@@ -21,8 +21,9 @@ foreach(module shards shards_faults)
 endforeach()
 # Counts comparisons of names.
 target_link_options(test_checkpoint_partial PRIVATE -Wl,--wrap=strcmp)
-# Threads that cannot be started.
-target_link_options(test_checkpoint_shards_faults PRIVATE -Wl,--wrap=hs__thread_start)
+# Threads that cannot be started, and saves that are canceled at each tensor.
+target_link_options(test_checkpoint_shards_faults PRIVATE -Wl,--wrap=hs__thread_start
+                    -Wl,--wrap=hs__new_checkpoint_check_cancel)
 hooksess_test(checkpoint partitions)
 hooksess_test(checkpoint hostile checkpoint/model.c formats/bundles.c base/meter.c)
 hooksess_test(checkpoint convert checkpoint/model.c base/meter.c)
