@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs with hooks. A run is begin_hooked, run_and_call_after and end_hooked. hs_session_run_args makes all three.
  * hs_step_begin makes the first, and hs_step_end the others, so that the caller computes the step between them. Both
- * recover a lost session (recover_after), record the result, and reach the boundaries of a stop (hs__check_stop). */
+ * recover a lost session (hs__recover), record the result, and reach the boundaries of a stop (hs__check_stop). */
 #include "session/session.h"
 
 #include "base/cold.h"
@@ -292,20 +292,6 @@ static hs_code run_backend(struct hs_session *session, hs_error *err)
     return hs__normalize_error(code, "the run", err);
 }
 
-/* Returns why a run failed: its own error, or the error of a thread if exactly one of the two reports a lost session. A
- * failure that the ranks of a group have agreed on stays as it is. */
-static hs_code find_cause(const hs_session *session, hs_code code, hs_error *error)
-{
-    hs_error thread_error;
-    if (!code || session->agreement.settled || !hs_coordinator_error(session->coordinator, &thread_error))
-        return code;
-    bool thread_lost = hs__is_preemption(thread_error.code), run_lost = hs__is_preemption(code);
-    if (thread_lost == run_lost || (thread_lost && !hs__threads_are_lost(session, NULL)))
-        return code;
-    *error = thread_error;
-    return thread_error.code;
-}
-
 /* Makes the plan of a run from the requests of the caller and the hooks. keeps_plan: begins with that of the run before. */
 static hs_code make_plan(struct hs_session *session, bool keeps_plan, hs__request *caller, const hs_run_args *args,
                          hs_error *err)
@@ -384,7 +370,7 @@ static inline hs_code run_and_call_after(struct hs_session *session, hs_error *e
 static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_error *err)
 {
     if (hs__is_replica(session) && session->context.kind == HS_RUN_TRAIN)
-        code = hs__agree_on_run(session, find_cause(session, code, err), err);
+        code = hs__agree_on_run(session, hs__find_cause(session, code, err), err);
     if (!code && session->context.boundary_requested) {
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
         if (code && hs__is_clean(code) && hs__is_replica(session)) /* the other ranks hear of it in their next agreement */
@@ -481,71 +467,25 @@ static inline hs_code record_run_result(hs_session *session, hs_code code, const
     return HS_OK;
 }
 
-/* Recovers the session if `code` reports that it is lost; otherwise returns `code`. HS_OK: the call must be repeated.
- * HS_ABORTED: the caller must repeat it (`caller_repeats`). HS_STOP: at the restored step training is already complete. */
-static hs_code recover_after(hs_session *session, hs_code code, bool caller_repeats, hs_error *error)
+/* Before a call: a loss of the session that its threads have reported since the last call. In a step function it is found
+ * after the whole function. */
+static inline hs_code find_loss(const hs_session *session, hs_error *error)
 {
-    if (!hs__is_preemption(code) || !hs__recovers(session))
-        return code;
-    if (hs__is_replica(session) &&
-        (!hs__is_preemption(code = hs__agree_on_loss(session, code, error)) || hs__stops(session) & HS__STOP_LOST))
-        return code;
-    bool done_before = session->already_done;
-    session->already_done = false;
-    error->code = code;
-    code = hs__recover(session, error);
-    bool done = session->already_done;
-    session->already_done = done_before;
-    if (!code && done) /* the interrupted call had completed the training */
-        return hs_error_set(error, HS_STOP,
-                            "the session was lost and restored at step %lld, where training is already done",
-                            (long long)hs_session_global_step(session, NULL));
-    if (code || !caller_repeats)
-        return code;
-    session->repeat_call = true;
-    return hs_error_set(error, HS_ABORTED,
-                        "the session was lost and restored at step %lld; prepare the input of this call again, and repeat "
-                        "the call",
-                        (long long)hs_session_global_step(session, NULL));
-}
-
-static hs_code recover_call(hs_session *session, hs_code code, hs_error *error)
-{
-    return recover_after(session, code, hs__caller_repeats(session), error);
-}
-
-/* For steps between hs_step_begin and hs_step_end, which the caller repeats. */
-static hs_code recover_own_step(hs_session *session, hs_code code, hs_error *error)
-{
-    return code ? recover_after(session, find_cause(session, code, error), true, error) : HS_OK;
-}
-
-HS__COLD static hs_code recover_lost(hs_session *session, hs_error *error)
-{
-    hs_error thread_error;
-    if (!hs__threads_are_lost(session, &thread_error))
-        return HS_OK;
-    *error = thread_error;
-    return recover_call(session, thread_error.code, error);
-}
-
-/* Before a call: recovers a session that its threads have reported as lost since the last call. */
-static inline hs_code recover_if_lost(hs_session *session, hs_error *error)
-{
-    return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? recover_lost(session, error) : HS_OK;
+    const bool may_be_lost = hs__may_recover(session) && hs_coordinator_should_stop(session->coordinator) &&
+                             session->life != HS__IN_STEP_FUNCTION;
+    return may_be_lost && hs__threads_are_lost(session, error) ? error->code : HS_OK;
 }
 
 /* Runs, and repeats the run after each recovery. */
 static hs_code run_with_recovery(hs_session *session, const hs_run_args *args, const hs_run_values **values,
                                  hs_error *error)
 {
-    hs_code code = recover_if_lost(session, error);
-    while (!code) {
+    hs_code code = find_loss(session, error);
+    do {
         session->failed_hook[0] = '\0';
-        if (!(code = run_hooked(session, args, values, error)) ||
-            (code = recover_call(session, find_cause(session, code, error), error)))
-            break;
-    }
+        if (!code)
+            code = run_hooked(session, args, values, error);
+    } while (code && hs__recover(session, session->recovery.options.return_aborted, &code, error) == HS__RECOVERED);
     return code;
 }
 
@@ -642,7 +582,7 @@ static hs_code call_step_function(hs_session *session, hs_session_run_step_fn st
     } else if (code && !error->message[0]) {
         hs_error_set(error, code, "the step function failed with %s", hs_code_name(code));
     }
-    return find_cause(session, code, error);
+    return code;
 }
 
 hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err)
@@ -656,10 +596,11 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
     HS__CALL(call, session);
-    code = recover_if_lost(session, &error);
-    while (!code && (code = call_step_function(session, step, user, &error)))
-        if ((code = recover_call(session, code, &error)))
-            break;
+    code = find_loss(session, &error);
+    do {
+        if (!code)
+            code = call_step_function(session, step, user, &error);
+    } while (code && hs__recover(session, session->recovery.options.return_aborted, &code, &error) == HS__RECOVERED);
     code = record_run_result(session, code, &error, err);
     hs__check_stop(session);
     hs__call_end(&call);
@@ -711,16 +652,6 @@ static bool refuse_step(hs_session *session, const char *function)
     return inside;
 }
 
-/* After a recovery hs_step_begin need not return HS_ABORTED: the step has not begun, and begins at the restored step. */
-static hs_code ignore_recovered(hs_session *session, hs_code code, hs_error *err)
-{
-    if (code != HS_ABORTED || !session->repeat_call)
-        return code;
-    session->repeat_call = false;
-    hs__clear(err);
-    return HS_OK;
-}
-
 static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
 {
     return hs__normalize_error(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
@@ -745,13 +676,15 @@ static hs_code begin_step(hs_session *session, hs_error *err)
     if (hs__is_replica(session))
         hs__begin_agreement(session);
     hs_code code = session->makes_own_steps ? HS_OK : check_step_support(session, err);
-    if (!code)
-        code = ignore_recovered(session, recover_if_lost(session, err), err);
-    while (!code) {
-        session->failed_hook[0] = '\0';
-        if ((code = advance_step(&session->raw, 0, err)) || !(code = begin_hooked(session, &no_args, err)))
-            break;
-        code = ignore_recovered(session, recover_own_step(session, code, err), err);
+    if (!code) {
+        code = find_loss(session, err);
+        do {
+            session->failed_hook[0] = '\0';
+            if (!code && (code = advance_step(&session->raw, 0, err)))
+                break;
+            if (!code)
+                code = begin_hooked(session, &no_args, err);
+        } while (code && hs__recover(session, false, &code, err) == HS__RECOVERED); /* begins at the restored step */
     }
     return code && hs__is_replica(session) ? hs__agree_on_run(session, code, err) : code;
 }
@@ -823,13 +756,13 @@ hs_code hs_step_end(hs_session *session)
     }
     session->life = HS__READY;
     HS__CALL(call, session);
-    hs_code code = recover_own_step(session, end_step(session, &error), &error);
-    if (code == HS_ABORTED && session->repeat_call) { /* the loop continues at the restored step */
-        hs__call_end(&call);
-        return code;
+    hs_code code = end_step(session, &error);
+    /* the loop continues at the restored step */
+    const bool repeats = code && hs__recover(session, true, &code, &error) == HS__RECOVERED_REPEAT;
+    if (!repeats) {
+        code = record_step_result(session, code, &error);
+        hs__check_stop(session);
     }
-    code = record_step_result(session, code, &error);
-    hs__check_stop(session);
     hs__call_end(&call);
     return code;
 }

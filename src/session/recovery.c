@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recovery: hs__recover recreates a lost session, with a backoff between attempts; hs__create_with_retries does so at the
- * opening. A copy of the initial state is kept until a checkpoint replaces it (hs__release_initial_state). */
+/* Recovery: hs__recover creates a lost session again, with a backoff between attempts; hs__create_with_retries does so at
+ * the opening. A copy of the initial state is kept until a checkpoint replaces it (hs__release_initial_state). */
 #include "session/session.h"
 
 #include "base/backoff.h"
+#include "base/cold.h"
 #include "threads/coordinator.h"
 
 #include <stdio.h>
@@ -47,6 +48,18 @@ bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
 {
     return hs__may_recover(session) && hs__is_preemption(hs_coordinator_error(session->coordinator, why)) &&
            !hs_coordinator_clean_stop(session->coordinator);
+}
+
+hs_code hs__find_cause(const struct hs_session *session, hs_code code, hs_error *error)
+{
+    hs_error thread_error;
+    if (!code || session->agreement.settled || !hs_coordinator_error(session->coordinator, &thread_error))
+        return code;
+    bool thread_lost = hs__is_preemption(thread_error.code), run_lost = hs__is_preemption(code);
+    if (thread_lost == run_lost || (thread_lost && !hs__threads_are_lost(session, NULL)))
+        return code;
+    *error = thread_error;
+    return thread_error.code;
 }
 
 /* The copy of the initial state. */
@@ -146,8 +159,8 @@ static bool count_attempt(struct hs_session *session, const char *what, hs_error
 }
 
 /* Recreates the session after the failure *err. Retries until the session is no longer lost. `recovering`: it had been
- * open. */
-static hs_code recreate_with_retries(struct hs_session *session, bool recovering, hs_error *err)
+ * open. *done as of hs__create. */
+static hs_code recreate_with_retries(struct hs_session *session, bool recovering, bool *done, hs_error *err)
 {
     const char *what = recovering ? "session lost; recovering" : "session not opened; retrying";
     const double first_secs = session->recovery.options.backoff_secs, max_secs = first_secs > 60 ? first_secs : 60;
@@ -184,7 +197,7 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
         if (code && hs__is_replica(session)) /* the other ranks are in hs__create */
             code = hs__agree_on_part(session, 0, code, &last);
         if (!code)
-            code = hs__create(session, recovering, &last);
+            code = hs__create(session, recovering, done, &last);
         last.code = code;
     } while (hs__is_preemption(last.code) && !session->agreement.broken);
     if (last.code) {
@@ -198,10 +211,11 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
 
 hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
 {
-    hs_code code = hs__create(session, false, err);
+    bool *done = &session->already_done;
+    hs_code code = hs__create(session, false, done, err);
     if (hs__is_preemption(code) && hs__may_recover(session) && !session->agreement.broken) {
         err->code = code;
-        code = recreate_with_retries(session, false, err);
+        code = recreate_with_retries(session, false, done, err);
     }
     session->recovery.attempts = 0;
     if (!code)
@@ -221,27 +235,53 @@ static void log_recovery(struct hs_session *session, int64_t lost_step)
                                          : ", initialized again");
 }
 
-hs_code hs__recover(struct hs_session *session, hs_error *err)
+HS__COLD hs__recovery_end hs__recover(struct hs_session *session, bool caller_repeats, hs_code *code, hs_error *err)
 {
+    *code = hs__find_cause(session, *code, err);
+    if (!hs__is_preemption(*code) || !hs__may_recover(session) || session->life == HS__IN_STEP_FUNCTION)
+        return HS__NOT_RECOVERED;
+    if (hs__is_replica(session)) { /* all ranks recover, or none */
+        *code = hs__agree_on_loss(session, *code, err);
+        if (!hs__is_preemption(*code) || hs__stops(session) & HS__STOP_LOST)
+            return HS__NOT_RECOVERED;
+    }
+
     int64_t step = hs_session_global_step(session, NULL), saved = session->raw.saved_step;
     int64_t lost_step = step > saved ? step : saved; /* a lost backend may not know its step */
     if (lost_step > session->recovery.furthest) {
         session->recovery.furthest = lost_step;
         session->recovery.attempts = 0;
     }
+    bool done = false;
+    err->code = *code;
     session->life = HS__CREATING;
     hs__enter(session, HS_PHASE_INIT);
-    hs_code code = recreate_with_retries(session, true, err);
+    *code = recreate_with_retries(session, true, &done, err);
     hs__enter(session, HS_PHASE_DATA);
     session->life = HS__READY;
-    if (code) {
+    if (*code) {
         hs__add_stops(session, HS__STOP_LOST);
-        return code;
+        return HS__NOT_RECOVERED;
     }
     session->recovery.completed++;
     session->agreement.cause_rank = -1;
     hs__forget_thread_failure(session);
     log_recovery(session, lost_step);
+
+    step = hs_session_global_step(session, NULL);
+    if (done) { /* the interrupted call had completed the training */
+        *code = hs_error_set(err, HS_STOP, "the session was lost and restored at step %lld, where training is already done",
+                             (long long)step);
+        return HS__RECOVERED_DONE;
+    }
+    if (caller_repeats) {
+        session->repeat_call = true;
+        *code = hs_error_set(err, HS_ABORTED,
+                             "the session was lost and restored at step %lld; prepare the input of this call again, and "
+                             "repeat the call",
+                             (long long)step);
+        return HS__RECOVERED_REPEAT;
+    }
     hs__clear(err);
-    return HS_OK;
+    return HS__RECOVERED;
 }

@@ -493,9 +493,10 @@ void hs__pause(struct hs_session *session, double secs);
 hs_code hs__open_raw(struct hs_session *session, hs_error *err);
 hs_code hs__close_raw(struct hs_session *session, hs_error *err);
 /* Creates the backend's session, initializes or restores its variables, starts the threads and calls
- * after_create_session. `recovering`: the session was lost, so the rules of recovery select the state to restore. On
- * failure the caller calls hs__discard_raw or hs__close_all. */
-hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err);
+ * after_create_session. `recovering`: the session was lost, so the rules of recovery select the state to restore. Sets
+ * *done to true if a hook of any rank reports that the training is complete, and otherwise leaves it unchanged. On failure
+ * the caller calls hs__discard_raw or hs__close_all. */
+hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_error *err);
 /* Ends everything that hs__create has created. Returns the error of a thread, unless the thread reported the loss of the
  * session. */
 hs_code hs__discard_raw(struct hs_session *session, hs_error *err);
@@ -534,20 +535,24 @@ static inline bool hs__may_recover(const struct hs_session *session)
 {
     return session->recovery.options.max_attempts > 0;
 }
-/* A lost session is recovered now. In a step function it is recovered after the whole function. */
-static inline bool hs__recovers(const struct hs_session *session)
-{
-    return hs__may_recover(session) && session->life != HS__IN_STEP_FUNCTION;
-}
-/* hs_recovery.return_aborted: after a recovery the caller repeats the call. */
-static inline bool hs__caller_repeats(const struct hs_session *session)
-{
-    return session->recovery.options.return_aborted;
-}
 /* True if a thread has reported that the session is lost, and no stop was requested. */
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
-/* Creates the session again, which was lost because of *err. *err receives the error of the recovery. */
-hs_code hs__recover(struct hs_session *session, hs_error *err);
+/* Returns why a run failed with `code`: its own error, or the error of a thread if exactly one of the two reports a lost
+ * session. A failure that the ranks of a group have agreed on stays as it is. */
+hs_code hs__find_cause(const struct hs_session *session, hs_code code, hs_error *error);
+
+/* How a call continues that has failed. */
+typedef enum hs__recovery_end {
+    HS__NOT_RECOVERED = 0, /* the call fails: the session was not lost, or could not be recovered */
+    HS__RECOVERED,         /* the session repeats the call */
+    HS__RECOVERED_REPEAT,  /* the caller repeats the call (HS_ABORTED) */
+    HS__RECOVERED_DONE,    /* at the restored step the training is already complete (HS_STOP) */
+} hs__recovery_end;
+
+/* A call has failed with *code and *err. If they, or a thread, report that the session is lost, creates it again from the
+ * newest checkpoint or the copy of its initial state. *code and *err receive the result of the call: of HS__RECOVERED
+ * HS_OK. In a step function the session is recovered after the whole function. */
+hs__recovery_end hs__recover(struct hs_session *session, bool caller_repeats, hs_code *code, hs_error *err);
 /* True if the options leave some variables unrestored. */
 bool hs__restores_partly(const hs_restore_options *options);
 /* A checkpoint was saved: frees the copy of the initial state, if a recovery will find the checkpoint. */

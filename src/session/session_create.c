@@ -218,7 +218,8 @@ void hs__attempts_free(struct hs_session *session)
 
 /* Creating and discarding the session. */
 
-static hs_code call_after_create(struct hs_session *session, hs_error *err)
+/* Sets *done if a hook reports that the training is complete. */
+static hs_code call_after_create(struct hs_session *session, bool *done, hs_error *err)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
@@ -242,7 +243,7 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
         hs__clear(err);
         if (!was_stopped && hs_coordinator_should_stop(session->coordinator) &&
             !hs_coordinator_error(session->coordinator, NULL)) {
-            session->already_done = true;
+            *done = true;
             if (!session->stop_hook[0])
                 snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->cold->ops.name);
         }
@@ -251,16 +252,16 @@ static hs_code call_after_create(struct hs_session *session, hs_error *err)
 }
 
 /* The ranks of a group agree whether a hook of one of them has reported that the training is complete. */
-static hs_code agree_on_created(struct hs_session *session, hs_code code, hs_error *err)
+static hs_code agree_on_created(struct hs_session *session, hs_code code, bool *done, hs_error *err)
 {
-    code = hs__agree_on_part(session, session->already_done ? HS__WORD_ALREADY_DONE : 0, code, err);
+    code = hs__agree_on_part(session, *done ? HS__WORD_ALREADY_DONE : 0, code, err);
     if (code || !(session->agreement.word & HS__WORD_ALREADY_DONE))
         return code;
-    session->already_done = true;
+    *done = true;
     return hs_coordinator_request_stop(session->coordinator, NULL);
 }
 
-hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
+hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_error *err)
 {
     const bool in_group = hs__is_replica(session);
     session->agreement.input_ended = false; /* a restore may return to an earlier position */
@@ -273,10 +274,10 @@ hs_code hs__create(struct hs_session *session, bool recovering, hs_error *err)
     if (!code && !(code = restore_or_initialize(session, recovering, err))) {
         hs__session_forget_values(session); /* ops that initialize may have written some */
         if (!(code = start_queues(session, err)))
-            code = call_after_create(session, err);
+            code = call_after_create(session, done, err);
     }
     if (in_group)
-        code = agree_on_created(session, code, err);
+        code = agree_on_created(session, code, done, err);
     if (!code)
         code = hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
     hs__set_current_hook(session, NULL);
