@@ -399,14 +399,25 @@ static hs_code run_hooked(struct hs_session *session, const hs_run_args *args, c
 
 /* Checks before a call, and its result. */
 
+/* Records the result of the last call for hs_session_close, which decides whether its error counts (which_error). */
+HS__COLD static hs_code record_failure(hs_session *session, hs_code code, const hs_error *error)
+{
+    hs__error_copy(&session->last, error);
+    session->last.code = code;
+    session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
+    hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
+    return code;
+}
+
 void hs__call_abandoned(hs_session *session)
 {
+    hs_error error;
     session->in_call = false;
     session->level = 0;
     session->in_backend = false;
     session->life = HS__READY;
-    hs_error_set(&session->last, HS_INTERNAL, "a callback threw an exception instead of returning");
-    session->threads_failed_first = false;
+    hs_error_set(&error, HS_INTERNAL, "a callback threw an exception instead of returning");
+    record_failure(session, error.code, &error);
     hs__add_stops(session, HS__STOP_FAILED);
     hs__stop_step(session);
     hs__enter(session, HS_PHASE_DATA);
@@ -445,22 +456,15 @@ static inline hs_code check_runnable(const hs_session *session, hs_error *err)
     return busy || hs__final_stops(session) & final ? refuse_run(session, err) : HS_OK;
 }
 
-HS__COLD static hs_code record_run_failure(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
-{
-    hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
-    if (code == HS_STOP && !(hs__stops(session) & HS__STOP_CLOSED))
-        hs__stop_step(session);
-    session->last = *error;
-    session->last.code = code;
-    session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
-    return hs__error_copy(err, &session->last);
-}
-
 /* Stores a run's result in the session, and copies it to `err`. */
 static inline hs_code record_run_result(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
-    if (code)
-        return record_run_failure(session, code, error, err);
+    if (code) {
+        if (code == HS_STOP && !(hs__stops(session) & HS__STOP_CLOSED))
+            hs__stop_step(session);
+        record_failure(session, code, error);
+        return hs__error_copy(err, &session->last);
+    }
     hs__set_input_ended(session, false);
     session->last.code = HS_OK;
     hs__clear(err);
@@ -615,15 +619,11 @@ static hs_code fail_step(hs_session *session, hs_code code, const hs_error *erro
 {
     if (hs__stops(session) & HS__STOP_FAILED && !hs__is_clean(session->last.code))
         return session->last.code;
-    hs__error_copy(&session->last, error);
-    session->last.code = code;
-    hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
     if (!(hs__stops(session) & HS__STOP_CLOSED))
         hs__stop_step(session);
     if (!hs__is_clean(code))
         hs__add_stops(session, HS__STOP_FAILED);
-    session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
-    return code;
+    return record_failure(session, code, error);
 }
 
 static inline hs_code record_step_result(hs_session *session, hs_code code, const hs_error *error)

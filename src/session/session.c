@@ -13,17 +13,6 @@ bool hs_session_poll(hs_session *session)
     return hs_raw_session_stop_requested(session ? &session->raw : NULL);
 }
 
-void hs_session_fail(hs_session *session, const hs_error *why)
-{
-    const hs_code code = why ? why->code : HS_UNKNOWN;
-    if (!session)
-        return;
-    hs_error_set(&session->fail, code, "%s", !code ? "" : why && why->message[0] ? why->message : "the caller gave up");
-    session->fail.os_error = why ? why->os_error : 0;
-    if (hs__is_clean(session->last.code)) /* a failed run has recorded it */
-        session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
-}
-
 /* Accessors. */
 
 hs_raw_session *hs_session_raw(const hs_session *session)

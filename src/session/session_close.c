@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closing a session. hs_session_close decides how the session has ended and calls the hooks' `end`. hs__close_all then ends
- * everything that was opened, in any state: threads, the hooks' `close`, the backend, memory. */
+/* Closing a session. hs_session_close decides which error counts (which_error) and calls the hooks' `end`. hs__close_all
+ * then ends everything that was opened, in any state: threads, the hooks' `close`, the backend, memory. */
 #include "session/session.h"
 
 #include "checkpoint/stored_states.h"
@@ -154,16 +154,6 @@ static int64_t outcome_step(hs_session *session)
     return hooks_read_it ? run->step[1] : hs_session_global_step(session, NULL);
 }
 
-/* Records why the session ends. A stop that is requested later is not a cause. */
-static void record_end(hs_session *session, hs_code last)
-{
-    const unsigned ends = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
-    session->end.stops = hs__stop_causes(session) & ~(unsigned)HS__STOP_CLOSED; /* no cause: the program ends the loop */
-    session->end.finished = session->end.stops & ends || session->already_done || last == HS_OUT_OF_RANGE ||
-                            last == HS_STOP || hs__may_recover(session) ||
-                            !hs__is_preemption(hs_coordinator_error(session->coordinator, NULL));
-}
-
 /* A finished session needs no recovery. If threads or the closing backend report that it is lost, it does not fail. If the
  * loss prevents a save, the hook that saves fails. */
 static bool is_late_loss(const hs_session *session, hs_code code)
@@ -295,14 +285,6 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
     return outcome;
 }
 
-/* Returns the result of the last run, or the code that the program passed to hs_session_fail (*by_program is then true).
- * hs_session_fail cannot turn a failed run into a success. */
-static hs_code last_code(const hs_session *session, bool *by_program)
-{
-    *by_program = session->fail.code && (!hs__is_clean(session->fail.code) || hs__is_clean(session->last.code));
-    return *by_program ? session->fail.code : session->last.code;
-}
-
 /* For callers without `err`. A hook's error already contains the step. */
 static void log_failure(const hs_env *env, const hs_outcome *outcome)
 {
@@ -324,33 +306,87 @@ static void log_interruption(const hs_env *env, const hs_outcome *outcome)
                (long long)outcome->step, (long long)outcome->last_saved_step);
 }
 
-/* All ranks of a group end for the same reasons. */
-static hs_code agree_to_close(hs_session *session, hs_code last, bool *by_program)
+/* How a session has ended when hs_session_close begins. */
+typedef struct {
+    hs_code last;    /* result of the last run, or what counts instead. A failure: the hooks' `end` is not called */
+    hs_error error;  /* HS_OK: none yet */
+    bool is_by_hook; /* session->failed_hook has failed; otherwise the outcome names no hook */
+    bool finished;   /* hs_session.end.finished */
+} ending;
+
+/* Decides which of several errors counts: that of the first row that is true.
+ *
+ *   what has happened                                             error            failed hook
+ *   a thread failed, then the last run, or the program failed     the thread's     none
+ *   the program failed: it passed a failure to hs_session_fail    the program's    none
+ *   the last run failed                                           the run's        session->failed_hook
+ *   a thread failed; but a loss does not fail a finished session  the thread's     none
+ *   the boundaries of the stop failed                             the boundary's   session->failed_hook
+ *
+ * If the loop stopped before it repeated a call (HS_ABORTED), the last run has not failed. */
+static ending which_error(const hs_session *session)
+{
+    const unsigned ends = HS__STOP_HOOK | HS__STOP_STEP | HS__STOP_OUTSIDE;
+    const hs_error *program = &session->fail, *boundary = &session->stop_boundary.error;
+    const bool awaits_repeat = session->repeat_call && hs_session_should_stop(session);
+    const hs_code run = awaits_repeat ? HS_OK : session->last.code;
+    const bool by_program = program->code && (!hs__is_clean(program->code) || hs__is_clean(run));
+    ending end = {.last = by_program ? program->code : run};
+    hs_error thread;
+    hs_coordinator_error(session->coordinator, &thread);
+    const bool is_lost = hs__is_preemption(thread.code);
+    end.finished = !is_lost || hs__may_recover(session) || session->already_done || end.last == HS_OUT_OF_RANGE ||
+                   end.last == HS_STOP || hs__stop_causes(session) & ends;
+    if (!hs__is_clean(end.last)) {
+        if (thread.code && session->threads_failed_first) {
+            end.last = thread.code;
+            end.error = thread;
+        } else {
+            end.error = by_program ? *program : session->last;
+            end.is_by_hook = !by_program;
+        }
+    } else if (thread.code && !(is_lost && end.finished)) {
+        end.error = thread;
+    } else {
+        end.error = *boundary;
+        end.is_by_hook = boundary->code != HS_OK;
+    }
+    return end;
+}
+
+void hs_session_fail(hs_session *session, const hs_error *why)
+{
+    const hs_code code = why ? why->code : HS_UNKNOWN;
+    if (!session)
+        return;
+    hs_error_set(&session->fail, code, "%s", !code ? "" : why && why->message[0] ? why->message : "the caller gave up");
+    session->fail.os_error = why ? why->os_error : 0;
+    if (hs__is_clean(session->last.code)) /* a failed run has recorded it */
+        session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
+}
+
+/* All ranks of a group end for the same reason, which replaces that of this rank. */
+static void agree_to_close(hs_session *session)
 {
     const hs__agreement *agreement = &session->agreement;
+    const unsigned stops = hs__stops(session);
+    ending own = which_error(session);
     hs_error error = {0};
-    if (hs__is_clean(last) && agreement->settled && !hs__is_clean(agreement->failure.code)) {
-        session->last = agreement->failure; /* of the gate of a step that the program has left */
-        last = session->last.code;
-        session->threads_failed_first = *by_program = false;
+    if (!hs__is_clean(own.last)) {
+        error = own.error;
+    } else if (agreement->settled && !hs__is_clean(agreement->failure.code)) {
+        error = agreement->failure; /* of the gate of a step that the program has left */
+        own.last = error.code;
+    } else if (own.last == HS_STOP && stops & HS__STOP_CLOSED && !(stops & HS__STOP_STEP)) {
+        own.last = HS_OK; /* at the gate: another rank has closed its session */
     }
-    if (last == HS_STOP && hs__stops(session) & HS__STOP_CLOSED && !(hs__stops(session) & HS__STOP_STEP))
-        last = HS_OK; /* at the gate: another rank has closed its session */
-    if (!hs__is_clean(last)) {
-        if (session->threads_failed_first)
-            last = hs_coordinator_error(session->coordinator, &error);
-        else
-            error = *by_program ? session->fail : session->last;
-    }
-    hs_code agreed = hs__agree_to_close(session, last, &error);
-    if (hs__is_clean(agreed)) {
+    const hs_code agreed = hs__agree_to_close(session, own.last, &error);
+    if (hs__is_clean(agreed))
         hs__begin_agreement(session);
-        return agreed;
-    }
     session->last = error;
     session->last.code = agreed;
-    session->threads_failed_first = *by_program = false;
-    return agreed;
+    session->fail.code = HS_OK;
+    session->repeat_call = session->threads_failed_first = false;
 }
 
 hs_outcome hs_session_close(hs_session *session, hs_error *err)
@@ -360,7 +396,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         hs__error_copy(err, &outcome.error);
         return outcome;
     }
-    hs_error error = {0}, threads = {0};
+    hs_error error = {0};
     if (hs__is_inherited(session->generation)) {
         hs__refuse_inherited("session", &error);
         hs__error_copy(err, &error);
@@ -377,33 +413,24 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     hs__check_own_step(session);
     session->life = HS__CLOSING;
     hs__enter(session, HS_PHASE_END);
-    if (session->repeat_call && hs_session_should_stop(session))
-        session->last.code = HS_OK; /* the loop stopped before it repeated the call */
-    bool by_program;
-    hs_code last = last_code(session, &by_program);
     if (hs__is_replica(session))
-        last = agree_to_close(session, last, &by_program);
-    record_end(session, last);
-    if (!hs__is_clean(last)) {
-        hs_coordinator_error(session->coordinator, &threads);
-        error = session->threads_failed_first ? threads : by_program ? session->fail : session->last;
-        if (session->threads_failed_first || by_program)
-            session->failed_hook[0] = '\0'; /* the error is not from a hook */
-    } else {
+        agree_to_close(session);
+    ending end = which_error(session);
+    const bool by_no_hook = end.error.code && !end.is_by_hook;
+    session->end.stops = hs__stop_causes(session) & ~(unsigned)HS__STOP_CLOSED; /* no cause: the program ends the loop */
+    session->end.finished = end.finished;
+    if (!end.is_by_hook) /* a later run succeeded, or the error is not a hook's */
+        session->failed_hook[0] = '\0';
+    if (hs__is_clean(end.last)) {
         if (!session->stop_boundary.reached)
             hs__log_stop_signal(session, session->end.stops);
-        if (!session->stop_boundary.error.code)
-            session->failed_hook[0] = '\0'; /* a later run succeeded */
-        if (is_late_loss(session, hs_coordinator_error(session->coordinator, &threads)))
-            hs__clear(&threads);
-        error = threads.code ? threads : session->stop_boundary.error;
-        call_end_callbacks(session, &error);
-        if (threads.code)
+        call_end_callbacks(session, &end.error);
+        if (by_no_hook)
             session->failed_hook[0] = '\0';
     }
     hs__log_costs(session);
     hs_env env = session->env;
-    hs_outcome outcome = hs__close_all(session, last, &error);
+    hs_outcome outcome = hs__close_all(session, end.last, &end.error);
     call = NULL; /* the session is freed */
     if (outcome.reason != HS_REASON_FAILED && outcome.interrupted)
         log_interruption(&env, &outcome);

@@ -367,6 +367,20 @@ static hs_code start_reporter(probe *p, const probe_call *call)
                : HS_OK;
 }
 
+/* The program gives up because of a thread, whose session is lost. The next run recovers it, and with it that thread. */
+static void what_the_program_reports_counts_after_a_recovery(void **state)
+{
+    lost *l = *state;
+    hs_error why;
+    lost_open(l, NULL);
+    lost_report(l, HS_ABORTED);
+    hs_error_set(&why, HS_RESOURCE_EXHAUSTED, "the data are used up");
+    hs_session_fail(l->session, &why);
+    assert_true(lost_same(l, 5) == 5);
+    assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
+    assert_says(&l->outcome.error, HS_RESOURCE_EXHAUSTED, "the data are used up");
+}
+
 /* TensorFlow ignores errors that are reported after a stop. */
 static void ms_131s_what_a_thread_reports_at_its_end_counts(void **state)
 {
@@ -556,6 +570,7 @@ int main(void)
         lost_test(ms_037_a_thread_may_report_that_the_session_is_lost),
         lost_test(ms_038_other_reports_end_it),
         lost_test(co_019s_the_end_of_a_threads_input_is_no_error),
+        lost_test(what_the_program_reports_counts_after_a_recovery),
         lost_test(ms_039_a_run_that_is_stuck_failed_for_the_threads_reason),
         lost_test(ms_040_the_same_in_step_functions),
         lost_test(ms_041_other_reports_in_step_functions),
