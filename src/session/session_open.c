@@ -80,14 +80,11 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
     size_t n_on_ranks = 0;
     session->hooks = hs__alloc(&session->env, n, sizeof *session->hooks);
     session->cold = hs__alloc(&session->env, n, sizeof *session->cold);
-    session->given_hooks = hs__alloc(&session->env, n + 1, sizeof *session->given_hooks);
     session->schedule.hooks = hs__alloc(&session->env, n, sizeof *session->schedule.hooks);
     session->schedule.due = hs__alloc(&session->env, n, sizeof *session->schedule.due);
-    if (!session->hooks || !session->cold || !session->given_hooks || !session->schedule.hooks || !session->schedule.due)
+    if (!session->hooks || !session->cold || !session->schedule.hooks || !session->schedule.due)
         return hs__no_memory(err, n * sizeof *session->cold, "the hooks");
     hs_code code = HS_OK;
-    for (size_t i = 0; i < n; i++)
-        session->given_hooks[i] = options->hooks[i];
     for (size_t i = 0; !code && i < n; i++) {
         bool chief_only = options->hooks[i].flags & HS_HOOK_CHIEF_ONLY;
         if (hs__is_replica(session) && (code = check_all_ranks(&options->hooks[i], err)))
@@ -210,25 +207,32 @@ static hs_code copy_options(hs_session *session, const hs_session_options *optio
     return hs__recovery_copy_options(session, options->recovery, err);
 }
 
-/* Returns a session with nothing opened. */
-static hs_session *new_session(hs_backend backend, const hs_backend_ops *ops, hs_error *err)
+/* Returns a session with nothing opened, which owns the hooks of the options, and with take_scaffold their scaffold. NULL:
+ * the caller still owns them. */
+static hs_session *new_session(hs_backend backend, const hs_session_options *options, hs_error *err)
 {
+    const size_t n_hooks = hs__hooks_count(options->hooks);
+    hs_backend_ops ops;
     hs_env env;
-    if (hs__env_copy(&env, hs_backend_env(backend), err))
+    if (hs__backend_take(&ops, backend, err) || hs__env_copy(&env, hs_backend_env(backend), err))
         return NULL;
     hs_session *session = hs__alloc(&env, 1, sizeof *session);
     hs_coordinator *coordinator = NULL;
     if (session) {
         session->env = env;
         coordinator = hs__coordinator_new(&session->env);
+        session->given_hooks = hs__alloc(&env, n_hooks + 1, sizeof *session->given_hooks);
     }
-    if (!coordinator) {
+    if (!session || !coordinator || !session->given_hooks) {
+        hs_coordinator_free(coordinator);
+        if (session)
+            hs__free(&env, session->given_hooks);
         hs__free(&env, session);
         hs__no_memory(err, sizeof *session, "a session");
         return NULL;
     }
     atomic_init(&session->coordinator, coordinator);
-    hs__raw_session_init(&session->raw, &env, backend, ops, &hs__session_owner_ops, session);
+    hs__raw_session_init(&session->raw, &env, backend, &ops, &hs__session_owner_ops, session);
     session->generation = hs__fork_generation();
     hs__callback_timing_init(session);
     hs__recovery_init(session);
@@ -238,7 +242,27 @@ static hs_session *new_session(hs_backend backend, const hs_backend_ops *ops, hs
     atomic_init(&session->save_requests, 0);
     atomic_init(&session->abandonment_dir, NULL);
     hs__writer_cache_init(&session->writers, &session->env);
+    if (hs__agreement_copy_options(&session->agreement, options, err)) {
+        hs__session_free(session);
+        return NULL;
+    }
+    if (hs__is_replica(session))
+        hs__join_ranks(session);
+    for (size_t i = 0; i < n_hooks; i++)
+        session->given_hooks[i] = options->hooks[i];
+    session->scaffold = options->scaffold;
+    session->owns_scaffold = options->take_scaffold && options->scaffold;
     return session;
+}
+
+/* Without a session: frees what it would own. The other ranks of a group wait for its opening, and learn why it fails. */
+static void refuse_open(const hs_session_options *options, hs_error *error)
+{
+    if (options->group)
+        hs__rank_refuse(options->group, error);
+    hs_hooks_free(options->hooks);
+    if (options->take_scaffold)
+        hs_scaffold_free(options->scaffold);
 }
 
 static hs_session *report_open_failure(hs_backend backend, const hs_error *error, hs_error *err)
@@ -261,7 +285,10 @@ static void close_after_exception(hs_session **opening)
 static hs_code begin(hs_session *session, const hs_session_options *options, hs_error *err)
 {
     const hs_raw_session *raw = &session->raw;
-    hs_code code = copy_options(session, options, err);
+    hs_code code = copy_hooks(session, options, err);
+    hs__plans_init(session);
+    if (!code)
+        code = copy_options(session, options, err);
     if (!code && raw->ops.status)
         code = hs__normalize_error(raw->ops.status(raw->backend.self, err), "the backend", err);
     if (!code && !(code = hs__signals_begin(session, err)) && !(code = begin_hooks(session, err)) &&
@@ -278,28 +305,14 @@ static hs_code begin(hs_session *session, const hs_session_options *options, hs_
 hs_session *hs_session_open(hs_backend backend, const hs_session_options *given, hs_error *err)
 {
     hs_session_options options = HS_INIT(hs_session_options);
-    hs_backend_ops ops;
     hs_error error = {0};
     hs_session *session = NULL;
-    if (!(given && HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error)) &&
-        !hs__backend_take(&ops, backend, &error))
-        session = new_session(backend, &ops, &error);
-    if (!session || hs__agreement_copy_options(&session->agreement, &options, &error) ||
-        copy_hooks(session, &options, &error)) {
-        if (options.group)
-            hs__rank_refuse(options.group, &error);
-        hs_hooks_free(options.hooks);
-        if (options.take_scaffold)
-            hs_scaffold_free(options.scaffold);
-        if (session)
-            hs__session_free(session);
+    if (!given || !HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error))
+        session = new_session(backend, &options, &error);
+    if (!session) {
+        refuse_open(&options, &error);
         return report_open_failure(backend, &error, err);
     }
-    if (hs__is_replica(session))
-        hs__join_ranks(session);
-    hs__plans_init(session);
-    session->scaffold = options.scaffold;
-    session->owns_scaffold = options.take_scaffold && options.scaffold;
     __attribute__((cleanup(close_after_exception))) hs_session *opening = session;
     HS__CALL(call, session);
     hs_code code = begin(session, &options, &error);
