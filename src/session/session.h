@@ -22,7 +22,7 @@
  *   session_open.c, session_close.c   opening and closing, from every state in which a part has failed
  *   session_create.c                  the parts that are created again after a loss: the backend's session, its values, threads
  *   recovery.c                        retries and backoff after a loss; the initial state
- *   hooked_run.c                      runs with hooks, steps that the caller computes
+ *   run.c                      runs with hooks, steps that the caller computes
  *   schedule.c                        in which runs the hooks act
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
  *   run_context.c, raw.c, session.c, values.c   what hooks and the caller can ask and request; hook_list.c, outcome.c: without a session
@@ -264,8 +264,8 @@ struct hs_session {
     const hs__hook *callee; /* whose callback runs, if the callback gets the raw session. NULL: the program runs */
     hs__life life;
     unsigned generation;   /* of the process that opened it */
-    bool in_call;          /* hooked_run.c: a call that calls callbacks */
-    bool makes_own_steps;  /* hooked_run.c: hs_step_begin has returned true at least once */
+    bool in_call;          /* run.c: a call that calls callbacks */
+    bool makes_own_steps;  /* run.c: hs_step_begin has returned true at least once */
     bool reported_unknown; /* values.c: hs_session_wants has reported an unknown name */
 
     atomic_uint stops;         /* hs__stop bits; set and read by any thread and signal handler */
@@ -321,7 +321,7 @@ int hs__signals_first(const struct hs_session *session);
 /* In a group: the signal that another rank got. */
 void hs__signals_adopt(struct hs_session *session, int signal);
 
-/* hooked_run.c. Calls into the session that call callbacks.
+/* run.c. Calls into the session that call callbacks.
  *
  * A callback may leave such a call by an exception or pthread_exit, but not by longjmp. The session has then failed and can
  * only be closed. HS__CALL(call, session) begins a call, unless one has begun; hs__call_end(&call) ends it before each
