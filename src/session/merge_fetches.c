@@ -140,8 +140,9 @@ hs_code hs__run_plan_add_any(hs__run_plan *plan, const hs__requests *all, const 
     if (code)
         return code;
     hs__run_plan_add_fetches(plan, all, request);
-    code = add_feeds(plan, all, request, args, requester_name, err);
-    if (!code && args->options)
+    if (args)
+        code = add_feeds(plan, all, request, args, requester_name, err);
+    if (!code && args && args->options)
         code = add_options(plan, args->options, err);
     if (code)
         undo_add(plan, request, n_fetches, n_feeds);

@@ -76,22 +76,15 @@ static inline void hs__run_plan_add_fetches(hs__run_plan *plan, const hs__reques
 /* As hs__run_plan_add, for requests that need more than hs__run_plan_add_fetches. */
 hs_code hs__run_plan_add_any(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
                              const hs_run_args *args, const char *requester_name, hs_error *err);
-/* Adds `request`, which was compiled from `args`. HS_FAILED_PRECONDITION, with `requester_name`: a tensor is fed twice. On
- * failure the plan is unchanged. */
+/* Adds `request`, which was compiled from `args`. `args` NULL: it only has fetches. HS_FAILED_PRECONDITION, with
+ * `requester_name`: a tensor is fed twice. On failure the plan is unchanged. */
 static inline hs_code hs__run_plan_add(hs__run_plan *plan, const hs__requests *all, const hs__request *request,
                                        const hs_run_args *args, const char *requester_name, hs_error *err)
 {
-    if (plan->capacity < all->n_nodes || request->n_feeds || args->options)
+    if (plan->capacity < all->n_nodes || (args && (request->n_feeds || args->options)))
         return hs__run_plan_add_any(plan, all, request, args, requester_name, err);
     hs__run_plan_add_fetches(plan, all, request);
     return HS_OK;
-}
-/* Runs the plan. */
-static inline hs_code hs__run_plan_run(hs__run_plan *plan, const hs_backend_ops *ops, void *session, hs_error *err)
-{
-    hs_code code = ops->run(session, &plan->call, err);
-    plan->in_use = !code;
-    return code;
 }
 /* Copies values and metadata that are in use, so that another run does not overwrite them. */
 hs_code hs__run_plan_preserve(hs__run_plan *plan, hs_error *err);

@@ -60,13 +60,11 @@ static hs_code run_raw(struct hs_session *session, const hs_run_args *given, con
     if (hs__is_replica(session) &&
         (code = hs__check_collective_ops(session, session->callee, result->request, true, err)))
         return code;
-    session->in_backend = true;
-    code = hs__run_plan_run(&session->plans[session->level], &session->raw.ops, session->raw.handle, err);
-    session->in_backend = false;
+    code = hs__run_backend(session, &session->plans[session->level], err);
     hs__raw_session_moved(&session->raw);
     if (hs__is_watched(session))
         hs__bump_progress(session);
-    if (hs__normalize_error(code, "the run", err))
+    if (code)
         return code;
     if (values)
         *values = result;

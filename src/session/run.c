@@ -1,7 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs with hooks. A run is begin_hooked, run_and_call_after and end_hooked. hs_session_run_args makes all three.
- * hs_step_begin makes the first, and hs_step_end the others, so that the caller computes the step between them. Both
- * recover a lost session (hs__recover), record the result, and reach the boundaries of a stop (hs__check_stop). */
+/* Runs with hooks. A run has these parts, in this order:
+ *
+ *   before     finds the caller's request, and the hooks that are due (schedule.c); calls before_run of these hooks, which
+ *              return what they request
+ *   merge      makes one plan of all requests
+ *   backend    runs the plan
+ *   after      calls after_run of the hooks that are due, each with the values of its own request
+ *   boundary   if a hook has requested it, in a group a hook of any rank: calls the boundary of all hooks
+ *
+ * begin_run makes the first two, finish_run the others. hs_session_run_args calls both. hs_step_begin calls the first and
+ * hs_step_end the second, so that the caller computes the step between them. All of these recover a lost session
+ * (hs__recover), record the result, and reach the boundaries of a stop (hs__check_stop).
+ *
+ * Words:
+ *
+ *   request    the args of the caller or of a hook, with resolved names; found again by their contents (run_request.h)
+ *   plan       all requests of a run as one call of the backend, and its results: each node is fetched once
+ *              (merge_fetches.h). It is kept for the next run, if that has the same requests
+ *   level      0: a run with hooks; 1: a raw run, without hooks, that a callback makes in it. Each level has its own plan
+ *   observed   a run whose callbacks are timed or watched, or in which hooks are failing: its calls take more time
+ */
 #include "session/session.h"
 
 #include "base/cold.h"
@@ -23,53 +41,6 @@ void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const cha
     /* failures of best-effort hooks do not end the session; of the ranks of a group, the first failure counts */
     if (code != HS_STOP && !hook->cold->best_effort && !session->failed_hook[0] && !session->agreement.settled)
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
-}
-
-/* The bit of the run's kind in hs__hook.kinds. */
-static uint8_t kind_bit(const struct hs_session *session)
-{
-    return (uint8_t)(1 << session->context.kind);
-}
-
-/* Empties the plan of this run, and adds the requests of the caller and of the first `n_hooks` due hooks. */
-static void rebuild_plan(struct hs_session *session, size_t n_hooks)
-{
-    hs__run_plan *plan = &session->plans[0];
-    hs__run_plan_begin(plan, ++session->n_plans);
-    if (plan->caller)
-        hs__run_plan_add_fetches(plan, &session->requests, plan->caller);
-    for (size_t i = 0; i < n_hooks; i++) {
-        const hs__hook *hook = session->schedule.due[i];
-        if (hook->before_kinds & kind_bit(session) && hook->values.request)
-            hs__run_plan_add_fetches(plan, &session->requests, hook->values.request);
-    }
-}
-
-/* Adds what the due hook `which` requests to the plan, which has it already if it is the plan of the run before and
- * *keeps_plan. `planned` is its request then; `given` NULL: it requests nothing. */
-static hs_code add_hook_request(struct hs_session *session, size_t which, const hs__request *planned,
-                                const hs_run_args *given, bool *keeps_plan, hs_error *err)
-{
-    hs__hook *hook = session->schedule.due[which];
-    const hs_run_args *args = NULL;
-    hs__request *request = NULL;
-    hs_code code = given ? hs__copy_args(&hook->cold->args, given, &args, err) : HS_OK;
-    if (!code && args && !hs__requests_nothing(args))
-        code = hs__request_of(&session->requests, HS__FIRST_HOOK + (size_t)(hook - session->hooks), args, &request, err);
-    if (code)
-        return code;
-    const bool is_plain = !request || !(request->n_feeds || args->options);
-    if (*keeps_plan && request == planned && is_plain) {
-        hook->values.request = request;
-        return HS_OK;
-    }
-    if (*keeps_plan)
-        rebuild_plan(session, which);
-    *keeps_plan = false;
-    if (request)
-        code = hs__run_plan_add(&session->plans[0], &session->requests, request, args, hook->cold->ops.name, err);
-    hook->values.request = code ? NULL : request;
-    return code;
 }
 
 /* Handles the rare results of a callback: a requested stop; a failure; an error that the callback set although it
@@ -103,111 +74,6 @@ static inline bool needs_finish(const struct hs_session *session, hs_code code, 
     return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop | session->observed;
 }
 
-/* True if callbacks of this run are timed, another thread watches them, or hooks are failing. */
-static bool is_observed(const struct hs_session *session)
-{
-    /* without branches, as every run passes here */
-    return (unsigned)session->timing.on | hs__is_watched(session) | hs__hooks_are_failing(session);
-}
-
-/* Returns the time before the callback, or -1 if it is not timed. */
-static int64_t begin_observing(struct hs_session *session, const hs__hook *hook)
-{
-    hs__set_current_hook(session, hook);
-    return session->timing.on ? hs_env_monotonic_ns(&session->env) : -1;
-}
-
-static void end_observing(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began)
-{
-    if (began >= 0)
-        hs__timed_callback(session, hook, callback, began, session->timing.runs_per_timed);
-}
-
-HS__COLD static hs_code observe_before_run(struct hs_session *session, hs__hook *hook, const hs_run_args **args,
-                                           hs_error *err)
-{
-    int64_t began = begin_observing(session, hook);
-    hs_code code = hook->before_run(hook->self, &session->context, args, err);
-    end_observing(session, hook, "before_run", began);
-    return code;
-}
-
-HS__COLD static hs_code observe_after_run(struct hs_session *session, hs__hook *hook, hs_error *err)
-{
-    int64_t began = begin_observing(session, hook);
-    hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
-    end_observing(session, hook, "after_run", began);
-    return code;
-}
-
-/* keeps_plan: the plan is that of the run before, as long as the hooks request the same. */
-static hs_code call_before_run(struct hs_session *session, bool keeps_plan, hs_error *err)
-{
-    const uint8_t kind = kind_bit(session);
-    const hs__schedule *schedule = &session->schedule;
-    bool is_fixed = true;
-    for (size_t i = 0; i < schedule->n_due; i++) {
-        hs__hook *hook = schedule->due[i];
-        if (!(hook->before_kinds & kind))
-            continue;
-        const hs_run_args *args = hook->fetches;
-        const hs__request *planned = hook->values.request;
-        hs_code code = HS_OK;
-        hook->values.request = NULL;
-        session->callee = hook;
-        is_fixed &= !hook->before_run;
-        if (hook->before_run)
-            code = session->observed ? observe_before_run(session, hook, &args, err)
-                                     : hook->before_run(hook->self, &session->context, &args, err);
-        if (!code && (args || keeps_plan))
-            code = add_hook_request(session, i, planned, args, &keeps_plan, err);
-        if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "before_run", code, err)))
-            return code;
-        if (keeps_plan && hook->values.request != planned) { /* a best-effort hook has failed */
-            rebuild_plan(session, i);
-            keeps_plan = false;
-        }
-    }
-    session->plans[0].is_fixed = is_fixed;
-    return HS_OK;
-}
-
-/* In a group, after call_before_run. */
-static hs_code check_collectives(struct hs_session *session, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < session->schedule.n_due; i++) {
-        const hs__hook *hook = session->schedule.due[i];
-        if (hook->before_kinds & kind_bit(session))
-            code = hs__check_collective_ops(session, hook, hook->values.request, false, err);
-    }
-    return code;
-}
-
-static hs_code call_after_run(struct hs_session *session, hs_error *err)
-{
-    const uint8_t kind = kind_bit(session);
-    const hs__schedule *schedule = &session->schedule;
-    for (size_t i = 0; i < schedule->n_due; i++) {
-        hs__hook *hook = schedule->due[i];
-        if (!(hook->after_kinds & kind)) {
-            if (schedule->is_acting && hook->before_kinds & kind)
-                hs__schedule_acted(session, hook);
-            continue;
-        }
-        session->callee = hook;
-        hs_code code = session->observed ? observe_after_run(session, hook, err)
-                                         : hook->after_run(hook->self, &session->context, &hook->values, err);
-        if (schedule->is_acting) /* also after a failure, so that a best-effort hook continues its schedule */
-            hs__schedule_acted(session, hook);
-        if (needs_finish(session, code, err) && (code = finish_callback(session, hook, "after_run", code, err)))
-            return code;
-        if (hs__schedule_is_outdated(session) && (code = hs__schedule_decide_again(session, &i, err)))
-            return code;
-    }
-    return HS_OK;
-}
-
 /* Fills the context of a run. `args` NULL: of a boundary that follows no run. */
 static void begin_context(struct hs_session *session, const hs_run_args *args, hs_boundary boundary)
 {
@@ -223,6 +89,191 @@ static void begin_context(struct hs_session *session, const hs_run_args *args, h
     context->has_step[0] = context->has_step[1] = context->has_now[0] = context->has_now[1] = false;
 }
 
+/* Calls before_run of a hook, or with `args` NULL after_run, in an observed run. */
+HS__COLD static hs_code call_observed(struct hs_session *session, hs__hook *hook, const hs_run_args **args, hs_error *err)
+{
+    hs__set_current_hook(session, hook);
+    const int64_t began = session->timing.on ? hs_env_monotonic_ns(&session->env) : -1;
+    hs_code code = args ? hook->before_run(hook->self, &session->context, args, err)
+                        : hook->after_run(hook->self, &session->context, &hook->values, err);
+    if (began >= 0)
+        hs__timed_callback(session, hook, args ? "before_run" : "after_run", began, session->timing.runs_per_timed);
+    return code;
+}
+
+/* Calls before_run, and finds the request of the args that it returns. *args is NULL if the hook requests nothing. */
+static inline hs_code call_before_run(struct hs_session *session, hs__hook *hook, const hs_run_args **args, hs_error *err)
+{
+    const size_t requester = HS__FIRST_HOOK + (size_t)(hook - session->hooks);
+    hs__request *request = NULL;
+    hs_code code = HS_OK;
+    *args = hook->fetches;
+    session->callee = hook;
+    if (hook->before_run)
+        code = session->observed ? call_observed(session, hook, args, err)
+                                 : hook->before_run(hook->self, &session->context, args, err);
+    if (!code && *args && !(code = hs__copy_args(&hook->cold->args, *args, args, err)) && !hs__requests_nothing(*args))
+        code = hs__request_of(&session->requests, requester, *args, &request, err);
+    hook->values.request = code ? NULL : request;
+    return needs_finish(session, code, err) ? finish_callback(session, hook, "before_run", code, err) : code;
+}
+
+/* Begins the plan of this run with the requests of the caller and of the first `n_hooks` due hooks, which have only
+ * fetches. */
+static hs_code begin_plan(struct hs_session *session, const hs__request *caller, size_t n_hooks, hs_error *err)
+{
+    hs__run_plan *plan = &session->plans[0];
+    const hs_run_context *run = &session->context;
+    hs__run_plan_begin(plan, ++session->n_plans);
+    plan->caller = caller;
+    plan->kind = (uint8_t)run->kind;
+    hs_code code = caller ? hs__run_plan_add(plan, &session->requests, caller, run->args, "the caller", err) : HS_OK;
+    for (size_t i = 0; !code && i < n_hooks; i++) {
+        const hs__hook *hook = session->schedule.due[i];
+        if (hook->before_kinds & 1 << run->kind && hook->values.request)
+            code = hs__run_plan_add(plan, &session->requests, hook->values.request, NULL, hook->cold->ops.name, err);
+    }
+    return code;
+}
+
+/* In a group, when all requests are known. */
+static hs_code check_collectives(struct hs_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < session->schedule.n_due; i++) {
+        const hs__hook *hook = session->schedule.due[i];
+        if (hook->before_kinds & 1 << session->context.kind)
+            code = hs__check_collective_ops(session, hook, hook->values.request, false, err);
+    }
+    return code;
+}
+
+/* Before and merge, for each hook in turn: a feed that two have ends the run before the next hook is called. The plan of
+ * the run before is kept as long as the hooks request the same (`is_same`). */
+static hs_code make_plan(struct hs_session *session, const hs__request *caller, bool is_same, hs_error *err)
+{
+    hs__run_plan *plan = &session->plans[0];
+    const hs__schedule *schedule = &session->schedule;
+    const uint8_t kind = (uint8_t)(1 << session->context.kind);
+    bool is_fixed = true;
+    hs__run_plan_reuse(plan);
+    plan->is_whole = false;
+    hs_code code = is_same ? HS_OK : begin_plan(session, caller, 0, err);
+    for (size_t i = 0; !code && i < schedule->n_due; i++) {
+        hs__hook *hook = schedule->due[i];
+        if (!(hook->before_kinds & kind))
+            continue;
+        const hs__request *planned = hook->values.request, *request;
+        const hs_run_args *args;
+        is_fixed &= !hook->before_run;
+        code = call_before_run(session, hook, &args, err);
+        request = hook->values.request;
+        if (!code && is_same && (request != planned || (request && (request->n_feeds || args->options)))) {
+            is_same = false;
+            code = begin_plan(session, caller, i, err);
+        }
+        if (!code && !is_same && request &&
+            (code = hs__run_plan_add(plan, &session->requests, request, args, hook->cold->ops.name, err))) {
+            hook->values.request = NULL;
+            code = finish_callback(session, hook, "before_run", code, err);
+        }
+    }
+    if (!code && hs__is_replica(session))
+        code = check_collectives(session, err);
+    plan->is_fixed = is_fixed;
+    plan->is_whole = !code && !plan->call.n_feeds && !plan->call.options;
+    return code;
+}
+
+/* The first half of a run: before and merge. */
+static inline hs_code begin_run(struct hs_session *session, const hs_run_args *args, hs_error *err)
+{
+    hs__run_plan *plan = &session->plans[0];
+    hs__request *caller = NULL;
+    hs_code code = HS_OK;
+    session->context.kind = args->kind;
+    if (hs__is_replica(session))
+        hs__begin_agreement(session);
+    if (!hs__requests_nothing(args) && (code = hs__request_of(&session->requests, HS__CALLER, args, &caller, err)))
+        return code;
+    session->values.request = caller;
+    begin_context(session, args, 0);
+    hs__begin_timing(session, args->kind);
+    hs__unmute(session);
+    session->observed = session->timing.on || hs__is_watched(session) || hs__hooks_are_failing(session) ||
+                        hs__is_replica(session); /* the ranks must know which hook requests the boundary */
+    session->level = 1;                          /* runs that callbacks make nest in this one */
+    if (!(code = hs__schedule_before(session, err))) {
+        const bool is_same = plan->is_whole && plan->caller == caller && plan->kind == args->kind && !args->options;
+        if (is_same && plan->is_fixed)
+            hs__run_plan_reuse(plan);
+        else
+            code = make_plan(session, caller, is_same, err);
+    }
+    if (session->observed)
+        hs__set_current_hook(session, NULL);
+    if (code)
+        session->level = 0;
+    return code;
+}
+
+/* The second half of a run, unless `code` and `err` say that it has failed: backend and after. Then the ranks of a group
+ * agree on the result, and the boundaries come if one is requested. Without the attribute the compiler calls it, because it
+ * has two callers. */
+static inline __attribute__((always_inline)) hs_code finish_run(struct hs_session *session, hs_code code, hs_error *err)
+{
+    const hs__schedule *schedule = &session->schedule;
+    hs_run_context *run = &session->context;
+    const uint8_t kind = (uint8_t)(1 << run->kind);
+
+    if (!code) {
+        do
+            code = hs__run_backend(session, &session->plans[0], err);
+        while (code == HS_OUT_OF_RANGE && run->kind == HS_RUN_TRAIN && hs__continues_without_input(session));
+        run->after = true;
+    }
+
+    if (!code) {
+        session->raw.values_computed |= kind & (1 << HS_RUN_TRAIN | 1 << HS_RUN_EVAL);
+        session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
+        code = hs__schedule_after(session, err);
+        for (size_t i = 0; !code && i < schedule->n_due; i++) {
+            hs__hook *hook = schedule->due[i];
+            const bool is_called = hook->after_kinds & kind;
+            if (is_called) {
+                session->callee = hook;
+                code = session->observed ? call_observed(session, hook, NULL, err)
+                                         : hook->after_run(hook->self, run, &hook->values, err);
+            }
+            if (schedule->is_acting && (hook->before_kinds | hook->after_kinds) & kind)
+                hs__schedule_acted(session, hook); /* also if it has failed, so that it continues its schedule */
+            if (is_called && needs_finish(session, code, err))
+                code = finish_callback(session, hook, "after_run", code, err);
+            if (is_called && !code && hs__schedule_is_outdated(session))
+                code = hs__schedule_decide_again(session, &i, err);
+        }
+        if (session->observed)
+            hs__set_current_hook(session, NULL);
+        /* Hooks and the program have had one training run to add late state. */
+        if (session->raw.unclaimed.unreported && run->kind == HS_RUN_TRAIN && hs__is_chief(session))
+            hs__report_lost_states(session);
+    }
+
+    if (hs__is_replica(session) && run->kind == HS_RUN_TRAIN)
+        code = hs__agree_on_run(session, hs__find_cause(session, code, err), err);
+    if (!code && run->boundary_requested) {
+        code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
+        if (code && hs__is_clean(code) && hs__is_replica(session)) /* the other ranks hear of it in their next agreement */
+            code = hs__agree_on_run(session, code, err);
+    }
+    if (session->agreement.settled) /* perhaps because another rank has failed in the boundary */
+        code = hs__error_copy(err, &session->agreement.failure);
+    session->level = 0;
+    return code;
+}
+
+/* Boundaries, and what hooks do last. */
+
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err)
 {
     if (which == HS_BOUNDARY_RUN)
@@ -233,7 +284,8 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
     const bool is_last = which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END; /* all hooks get these, whatever fails */
     hs_error error = {0};
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->cold->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !(hook->kinds & kind_bit(session))))
+        if (!hook->cold->ops.boundary || !hook->kinds ||
+            (which == HS_BOUNDARY_RUN && !(hook->kinds & 1 << session->context.kind)))
             continue;
         hs__set_current_hook(session, hook);
         session->callee = hook;
@@ -283,120 +335,6 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     return code;
 }
 
-static hs_code run_backend(struct hs_session *session, hs_error *err)
-{
-    session->in_backend = true;
-    hs_code code = hs__run_plan_run(&session->plans[0], &session->raw.ops, session->raw.handle, err);
-    session->in_backend = false;
-    session->context.after = true;
-    return hs__normalize_error(code, "the run", err);
-}
-
-/* Makes the plan of a run from the requests of the caller and the hooks. keeps_plan: begins with that of the run before. */
-static hs_code make_plan(struct hs_session *session, bool keeps_plan, hs__request *caller, const hs_run_args *args,
-                         hs_error *err)
-{
-    hs__run_plan *plan = &session->plans[0];
-    hs_code code = HS_OK;
-    if (keeps_plan)
-        hs__run_plan_reuse(plan);
-    else
-        hs__run_plan_begin(plan, ++session->n_plans);
-    plan->is_whole = false;
-    plan->caller = caller;
-    plan->kind = (uint8_t)session->context.kind;
-    if (caller && !keeps_plan)
-        code = hs__run_plan_add(plan, &session->requests, caller, args, "the caller", err);
-    if (!code)
-        code = call_before_run(session, keeps_plan, err);
-    if (!code && hs__is_replica(session))
-        code = check_collectives(session, err);
-    plan->is_whole = !code && !plan->call.n_feeds && !plan->call.options;
-    return code;
-}
-
-/* The first half of a hooked run: collects the requests of the caller and the hooks in the plan. */
-static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs_error *err)
-{
-    hs__run_plan *plan = &session->plans[0];
-    hs__request *caller = NULL;
-    session->context.kind = args->kind;
-    if (hs__is_replica(session))
-        hs__begin_agreement(session);
-    hs_code code = hs__requests_nothing(args) ? HS_OK : hs__request_of(&session->requests, HS__CALLER, args, &caller, err);
-    if (code)
-        return code;
-    session->values.request = caller;
-    plan->is_whole &= plan->caller == caller && plan->kind == args->kind && !args->options;
-    begin_context(session, args, 0);
-    hs__begin_timing(session, args->kind);
-    hs__unmute(session);
-    session->observed = is_observed(session);
-    session->level = 1; /* runs that callbacks make nest in this one */
-    code = hs__schedule_before(session, err);
-    if (!code && plan->is_whole && plan->is_fixed)
-        hs__run_plan_reuse(plan);
-    else if (!code)
-        code = make_plan(session, plan->is_whole, caller, args, err);
-    if (session->observed)
-        hs__set_current_hook(session, NULL);
-    if (code)
-        session->level = 0;
-    return code;
-}
-
-/* The second half: runs the backend, then calls after_run. */
-static inline hs_code run_and_call_after(struct hs_session *session, hs_error *err)
-{
-    hs_code code = run_backend(session, err);
-    if (code == HS_OUT_OF_RANGE && session->context.kind == HS_RUN_TRAIN && hs__continues_without_input(session))
-        code = run_backend(session, err);
-    if (!code) {
-        session->raw.values_computed |= kind_bit(session) & (1 << HS_RUN_TRAIN | 1 << HS_RUN_EVAL);
-        session->observed |= hs__is_watched(session); /* a thread may have begun to watch during the run */
-        if (!(code = hs__schedule_after(session, err)))
-            code = call_after_run(session, err);
-        if (session->observed)
-            hs__set_current_hook(session, NULL);
-        /* Hooks and the program have had one training run to add late state. */
-        if (session->raw.unclaimed.unreported && session->context.kind == HS_RUN_TRAIN && hs__is_chief(session))
-            hs__report_lost_states(session);
-    }
-    return code;
-}
-
-/* Ends a run whose result so far is `code`: the ranks of a group agree on it, and the boundaries come if one is requested.
- */
-static inline hs_code end_hooked(struct hs_session *session, hs_code code, hs_error *err)
-{
-    if (hs__is_replica(session) && session->context.kind == HS_RUN_TRAIN)
-        code = hs__agree_on_run(session, hs__find_cause(session, code, err), err);
-    if (!code && session->context.boundary_requested) {
-        code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
-        if (code && hs__is_clean(code) && hs__is_replica(session)) /* the other ranks hear of it in their next agreement */
-            code = hs__agree_on_run(session, code, err);
-    }
-    if (session->agreement.settled) /* perhaps because another rank has failed in the boundary */
-        code = hs__error_copy(err, &session->agreement.failure);
-    session->level = 0;
-    return code;
-}
-
-static hs_code run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err)
-{
-    bool watched = hs__is_watched(session);
-    if (watched)
-        hs__enter(session, HS_PHASE_STEP);
-    hs_code code = begin_hooked(session, args, err);
-    if (!code)
-        code = run_and_call_after(session, err);
-    if (!(code = end_hooked(session, code, err)) && values)
-        *values = &session->values;
-    if (watched)
-        hs__enter(session, HS_PHASE_DATA);
-    return code;
-}
-
 /* Checks before a call, and its result. */
 
 /* Records the result of the last call for hs_session_close, which decides whether its error counts (which_error). */
@@ -405,7 +343,10 @@ HS__COLD static hs_code record_failure(hs_session *session, hs_code code, const 
     hs__error_copy(&session->last, error);
     session->last.code = code;
     session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
-    hs__set_input_ended(session, code == HS_OUT_OF_RANGE);
+    if (code == HS_OUT_OF_RANGE)
+        hs__add_stops(session, HS__STOP_INPUT_ENDED);
+    else
+        hs__clear_stop(session, HS__STOP_INPUT_ENDED);
     return code;
 }
 
@@ -465,7 +406,6 @@ static inline hs_code record_run_result(hs_session *session, hs_code code, const
         record_failure(session, code, error);
         return hs__error_copy(err, &session->last);
     }
-    hs__set_input_ended(session, false);
     session->last.code = HS_OK;
     hs__clear(err);
     return HS_OK;
@@ -481,14 +421,19 @@ static inline hs_code find_loss(const hs_session *session, hs_error *error)
 }
 
 /* Runs, and repeats the run after each recovery. */
-static hs_code run_with_recovery(hs_session *session, const hs_run_args *args, const hs_run_values **values,
-                                 hs_error *error)
+static hs_code run_with_recovery(hs_session *session, const hs_run_args *args, hs_error *error)
 {
     hs_code code = find_loss(session, error);
     do {
         session->failed_hook[0] = '\0';
-        if (!code)
-            code = run_hooked(session, args, values, error);
+        if (!code) {
+            const bool watched = hs__is_watched(session);
+            if (watched)
+                hs__enter(session, HS_PHASE_STEP);
+            code = finish_run(session, begin_run(session, args, error), error);
+            if (watched)
+                hs__enter(session, HS_PHASE_DATA);
+        }
     } while (code && hs__recover(session, session->recovery.options.return_aborted, &code, error) == HS__RECOVERED);
     return code;
 }
@@ -506,15 +451,17 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     HS__CALL(call, session);
     hs_error *error = &session->last;
     hs__clear(error);
-    hs__set_input_ended(session, false);
+    hs__clear_stop(session, HS__STOP_INPUT_ENDED);
     session->failed_hook[0] = '\0';
     session->repeat_call = false;
     if (!(code = hs__copy_args(&copy, given ? given : &no_args, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
             code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %d, not an hs_run_kind", (int)args->kind);
         else
-            code = run_with_recovery(session, args, values, error);
+            code = run_with_recovery(session, args, error);
     }
+    if (!code && values)
+        *values = &session->values;
     code = record_run_result(session, code, error, err);
     hs__check_stop(session);
     hs__call_end(&call);
@@ -605,6 +552,8 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
         if (!code)
             code = call_step_function(session, step, user, &error);
     } while (code && hs__recover(session, session->recovery.options.return_aborted, &code, &error) == HS__RECOVERED);
+    if (!code) /* perhaps of a run of the step */
+        hs__clear_stop(session, HS__STOP_INPUT_ENDED);
     code = record_run_result(session, code, &error, err);
     hs__check_stop(session);
     hs__call_end(&call);
@@ -635,7 +584,7 @@ static inline hs_code record_step_result(hs_session *session, hs_code code, cons
         return code;
     }
     session->last.code = HS_OK;
-    hs__set_input_ended(session, false);
+    hs__clear_stop(session, HS__STOP_INPUT_ENDED);
     return HS_OK;
 }
 
@@ -683,7 +632,7 @@ static hs_code begin_step(hs_session *session, hs_error *err)
             if (!code && (code = advance_step(&session->raw, 0, err)))
                 break;
             if (!code)
-                code = begin_hooked(session, &no_args, err);
+                code = begin_run(session, &no_args, err);
         } while (code && hs__recover(session, false, &code, err) == HS__RECOVERED); /* begins at the restored step */
     }
     return code && hs__is_replica(session) ? hs__agree_on_run(session, code, err) : code;
@@ -731,11 +680,11 @@ static hs_code end_step(hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     hs__enter(session, HS_PHASE_STEP);
-    bool makes_step = !session->agreement.settled; /* settled: no rank does */
-    hs_code code = makes_step ? hs__check_input(session, err) : HS_OK;
-    if (makes_step && !code && !(code = advance_step(raw, 1, err)))
-        code = run_and_call_after(session, err);
-    code = end_hooked(session, code, err);
+    const hs__agreement *agreement = &session->agreement; /* settled: no rank makes this step */
+    hs_code code = agreement->settled ? hs__error_copy(err, &agreement->failure) : hs__check_input(session, err);
+    if (!code)
+        code = advance_step(raw, 1, err);
+    code = finish_run(session, code, err);
     /* A save that overlaps the runs must finish its copies now: from here on the caller writes to variables without calling
      * the guard. */
     if (raw->ops.guard)

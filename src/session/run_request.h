@@ -68,6 +68,21 @@ bool hs__request_matches(const hs__request *request, const hs_run_args *args);
 /* Searches all requests, and compiles a new one if none has the contents of `args`. */
 hs_code hs__request_search(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out, hs_error *err);
 
+/* `*out` is `given`, or `copy` of this library's size if `given` was compiled against other headers. */
+static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)
+{
+    *out = given;
+    if (given->size == sizeof *given)
+        return HS_OK;
+    *out = copy;
+    return HS_STRUCT_TAKE(hs_run_args, reserved_kind, copy, given, err);
+}
+
+static inline bool hs__requests_nothing(const hs_run_args *args)
+{
+    return !args->names && !args->fetches && !args->feeds && !args->options;
+}
+
 /* Gets the request of a requester's args. It is valid until the requester has another one. */
 static inline hs_code hs__request_of(hs__requests *all, size_t requester, const hs_run_args *args, hs__request **out,
                                      hs_error *err)

@@ -422,14 +422,6 @@ static inline void hs__check_stop(struct hs_session *session)
 /* Logs the signal that stops the session. Not called by the signal handler, which cannot log. */
 void hs__log_stop_signal(const struct hs_session *session, unsigned stops);
 
-static inline void hs__set_input_ended(struct hs_session *session, bool ended)
-{
-    if (ended)
-        hs__add_stops(session, HS__STOP_INPUT_ENDED);
-    else
-        hs__clear_stop(session, HS__STOP_INPUT_ENDED);
-}
-
 /* failures.c */
 
 void hs__failures_free(struct hs_session *session);
@@ -665,26 +657,21 @@ static inline void hs__restart_agreements(struct hs_session *session)
     session->agreement.boundary_requested = false;
 }
 
+/* Makes the call of the backend that the plan describes. */
+static inline hs_code hs__run_backend(struct hs_session *session, hs__run_plan *plan, hs_error *err)
+{
+    session->in_backend = true;
+    hs_code code = session->raw.ops.run(session->raw.handle, &plan->call, err);
+    session->in_backend = false;
+    plan->in_use = !code;
+    return hs__normalize_error(code, "the run", err);
+}
+
 /* values.c. The session was opened or restored: no step has computed the values of the graph. */
 void hs__session_forget_values(void *session);
 
 /* signature.c. Compares the hooks, the saved variables and the options of all ranks. */
 hs_code hs__compare_ranks(struct hs_session *session, hs_error *err);
-
-/* `*out` is `given`, or `copy` of this library's size if `given` was compiled against other headers. */
-static inline hs_code hs__copy_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)
-{
-    *out = given;
-    if (given->size == sizeof *given)
-        return HS_OK;
-    *out = copy;
-    return HS_STRUCT_TAKE(hs_run_args, reserved_kind, copy, given, err);
-}
-
-static inline bool hs__requests_nothing(const hs_run_args *args)
-{
-    return !args->names && !args->fetches && !args->feeds && !args->options;
-}
 
 /* run_context.c */
 
