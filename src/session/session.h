@@ -11,6 +11,7 @@
 #include "session/merge_fetches.h"
 #include "session/schedule.h"
 #include "session/services.h"
+#include "session/signals.h"
 #include "summary/writer_cache.h"
 #include "threads/coordinator.h"
 
@@ -173,16 +174,6 @@ typedef struct hs__recovery {
     bool cut_short; /* a stop request ended the backoff before an attempt */
 } hs__recovery;
 
-/* signals.c */
-typedef struct hs__signals {
-    bool handled;      /* hs_session_options.signals */
-    double grace_secs; /* 0: no limit, or not handled */
-    atomic_int first;  /* the first signal that requested a stop */
-    int adopted;       /* the same of another rank of the group, which does not count as the first here; 0: none */
-    atomic_int_fast64_t first_ns; /* its time, by the system's monotonic clock */
-    int64_t deadline_ns;          /* when the process may be killed, by env; 0: not computed since the stop request */
-} hs__signals;
-
 /* session.c. What other threads see of the session's progress. */
 typedef struct hs__progress {
     atomic_bool watched;            /* a thread has read the rest */
@@ -308,18 +299,6 @@ void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others);
 /* Copies a list and holds its hooks (hs_hook_hold), so that several evaluation sessions can use them one after the other.
  * The caller frees the array with hs__free; the owner of the hooks frees the hooks. */
 hs_hook *hs__hooks_hold(const hs_env *env, const hs_hook *hooks, hs_error *err);
-
-/* signals.c */
-
-void hs__signals_init(struct hs_session *session);
-hs_code hs__signals_copy_options(struct hs_session *session, bool handled, double grace_secs, hs_error *err);
-/* If the session handles signals: a handler records them in the session from now on. */
-hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
-void hs__signals_end(struct hs_session *session);
-/* The first signal that requested a stop; 0: no signal did. */
-int hs__signals_first(const struct hs_session *session);
-/* In a group: the signal that another rank got. */
-void hs__signals_adopt(struct hs_session *session, int signal);
 
 /* run.c. Calls into the session that call callbacks.
  *

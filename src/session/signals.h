@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_SESSION_SIGNALS_H
+#define HS_SESSION_SIGNALS_H
+
+#include <hooksess/session.h>
+
+#include <stdatomic.h>
+
+/* Signals that stop a session. signals.c writes the members. */
+typedef struct hs__signals {
+    bool handled;      /* hs_session_options.signals */
+    double grace_secs; /* 0: no limit, or not handled */
+    atomic_int first;  /* the first signal that requested a stop */
+    int adopted;       /* the same of another rank of the group, which does not count as the first here; 0: none */
+    atomic_int_fast64_t first_ns; /* its time, by the system's monotonic clock */
+    int64_t deadline_ns;          /* when the process may be killed, by env; 0: not computed since the stop request */
+} hs__signals;
+
+void hs__signals_init(struct hs_session *session);
+hs_code hs__signals_copy_options(struct hs_session *session, bool handled, double grace_secs, hs_error *err);
+/* If the session handles signals: a handler records them in the session from now on. */
+hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
+void hs__signals_end(struct hs_session *session);
+/* The first signal that requested a stop; 0: no signal did. */
+int hs__signals_first(const struct hs_session *session);
+/* In a group: the signal that another rank got. */
+void hs__signals_adopt(struct hs_session *session, int signal);
+
+#endif
