@@ -9,6 +9,7 @@
 #include "checkpoint/restore.h"
 #include "session/agreement.h"
 #include "session/merge_fetches.h"
+#include "session/recovery.h"
 #include "session/schedule.h"
 #include "session/services.h"
 #include "session/signals.h"
@@ -163,16 +164,6 @@ typedef struct hs__attempts {
     size_t n_retired, retired_capacity;
     bool stop_was_requested; /* of the last of them, without an error */
 } hs__attempts;
-
-/* recovery.c */
-typedef struct hs__recovery {
-    hs_recovery options;    /* max_attempts HS_NEVER: no recovery */
-    hs_state_copy *initial; /* the state after the opening, until a checkpoint replaces it; NULL: not copied */
-    int64_t attempts;       /* since training last went beyond `furthest` */
-    int64_t furthest;       /* the highest step at which the session was lost */
-    int64_t completed;
-    bool cut_short; /* a stop request ended the backoff before an attempt */
-} hs__recovery;
 
 /* session.c. What other threads see of the session's progress. */
 typedef struct hs__progress {
@@ -494,40 +485,11 @@ hs_code hs__startup_finish(struct hs_session *session, hs_error *err);
  * (HS_DEADLINE_EXCEEDED). HS_CANCELLED: a stop was requested. */
 hs_code hs__startup_wait(struct hs_session *session, hs_error *err);
 
-/* recovery.c */
-
-void hs__recovery_init(struct hs_session *session);
-void hs__recovery_free(struct hs_session *session);
-hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err);
-/* hs__create at the opening, repeated as often as hs_recovery allows. */
-hs_code hs__create_with_retries(struct hs_session *session, hs_error *err);
 /* hs_session_options.recovery was given. */
 static inline bool hs__may_recover(const struct hs_session *session)
 {
     return session->recovery.options.max_attempts > 0;
 }
-/* True if a thread has reported that the session is lost, and no stop was requested. */
-bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
-/* Returns why a run failed with `code`: its own error, or the error of a thread if exactly one of the two reports a lost
- * session. A failure that the ranks of a group have agreed on stays as it is. */
-hs_code hs__find_cause(const struct hs_session *session, hs_code code, hs_error *error);
-
-/* How a call continues that has failed. */
-typedef enum hs__recovery_end {
-    HS__NOT_RECOVERED = 0, /* the call fails: the session was not lost, or could not be recovered */
-    HS__RECOVERED,         /* the session repeats the call */
-    HS__RECOVERED_REPEAT,  /* the caller repeats the call (HS_ABORTED) */
-    HS__RECOVERED_DONE,    /* at the restored step the training is already complete (HS_STOP) */
-} hs__recovery_end;
-
-/* A call has failed with *code and *err. If they, or a thread, report that the session is lost, creates it again from the
- * newest checkpoint or the copy of its initial state. *code and *err receive the result of the call: of HS__RECOVERED
- * HS_OK. In a step function the session is recovered after the whole function. */
-hs__recovery_end hs__recover(struct hs_session *session, bool caller_repeats, hs_code *code, hs_error *err);
-/* True if the options leave some variables unrestored. */
-bool hs__restores_partly(const hs_restore_options *options);
-/* A checkpoint was saved: frees the copy of the initial state, if a recovery will find the checkpoint. */
-void hs__release_initial_state(struct hs_session *session);
 
 /* hook_cost.c */
 
