@@ -8,6 +8,7 @@
 #include "base/forks.h"
 #include "checkpoint/restore.h"
 #include "session/agreement.h"
+#include "session/hook_cost.h"
 #include "session/merge_fetches.h"
 #include "session/recovery.h"
 #include "session/schedule.h"
@@ -178,19 +179,6 @@ typedef struct hs__data_wait {
     hs_phase phase_before;
     atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
 } hs__data_wait;
-
-/* hook_cost.c. How long callbacks take. */
-typedef struct hs__callback_timing {
-    bool on;                    /* every callback of this run is timed */
-    int64_t runs_per_timed;     /* this run stands for N runs. 0: it is timed for spans only, or not timed */
-    uint64_t n_runs;            /* hooked runs, this one included */
-    uint64_t n_runs_of_kind[3]; /* by hs_run_kind */
-    uint64_t next_timed;        /* number of the next run whose callbacks are timed */
-    hs__hook_span *spans;
-    size_t n_spans, spans_capacity;
-    int span_runs; /* spans are recorded in N more runs, this one included */
-    int64_t opened_ns;
-} hs__callback_timing;
 
 /* failures.c. Failures after which training continued. */
 typedef struct hs__failures {
@@ -491,22 +479,13 @@ static inline bool hs__may_recover(const struct hs_session *session)
     return session->recovery.options.max_attempts > 0;
 }
 
-/* hook_cost.c */
-
-void hs__callback_timing_init(struct hs_session *session);
-void hs__callback_timing_free(struct hs_session *session);
-/* Records the duration of a callback that began at `began`, and that stands for `calls` calls. */
-void hs__timed_callback(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
-                        int64_t calls);
-/* Before a run: counts it, and decides whether its callbacks are timed. */
-void hs__decide_timing(struct hs_session *session);
+/* hook_cost.c. Before a run. */
 static inline void hs__begin_timing(struct hs_session *session, hs_run_kind kind)
 {
     session->timing.n_runs_of_kind[kind]++;
     if (++session->timing.n_runs >= session->timing.next_timed || session->timing.on)
         hs__decide_timing(session);
 }
-void hs__log_costs(const struct hs_session *session);
 
 /* session_states.c */
 
