@@ -13,6 +13,7 @@
 #include "session/recovery.h"
 #include "session/schedule.h"
 #include "session/services.h"
+#include "session/session_create.h"
 #include "session/signals.h"
 #include "session/stop.h"
 #include "summary/writer_cache.h"
@@ -117,17 +118,6 @@ struct hs_run_context {
     uint64_t moves; /* hs_raw_session.moves when the steps were read */
 };
 
-/* What a session is created from, and created again from after a loss. Constant after the opening, but for the restore
- * options, which the first new checkpoint clears (recovery.c). */
-typedef struct hs__creation {
-    char *checkpoint_dir, *checkpoint_prefix, *summary_dir; /* NULL: none */
-    hs_restore_policy restore;
-    hs_restore_options restore_options;
-    bool is_worker, no_queue_runners;
-    double max_wait_secs, recovery_wait_secs; /* INFINITY: forever */
-    double stop_grace_secs;                   /* of hs_join_options. 0: its default */
-} hs__creation;
-
 /* A value that a hook or the program has published about the model. */
 typedef struct hs__metric {
     char *name;
@@ -137,14 +127,6 @@ typedef struct hs__metric {
 } hs__metric;
 
 /* Each of the following parts of hs_session is changed by one file only, and by that file's inline functions below. */
-
-/* session_create.c. Attempts to create the session. */
-typedef struct hs__attempts {
-    uint64_t n;
-    hs_coordinator **retired_coordinators; /* of earlier attempts; a caller may still hold one */
-    size_t n_retired, retired_capacity;
-    bool stop_was_requested; /* of the last of them, without an error */
-} hs__attempts;
 
 /* session.c. What other threads see of the session's progress. */
 typedef struct hs__progress {
@@ -396,25 +378,6 @@ static inline const hs__hook *hs__current_hook(const struct hs_session *session)
 {
     return atomic_load_explicit(&((struct hs_session *)session)->progress.hook, memory_order_relaxed);
 }
-
-/* session_create.c */
-
-/* Sleeps; a stop request ends it. */
-void hs__pause(struct hs_session *session, double secs);
-hs_code hs__open_raw(struct hs_session *session, hs_error *err);
-hs_code hs__close_raw(struct hs_session *session, hs_error *err);
-/* Creates the backend's session, initializes or restores its variables, starts the threads and calls
- * after_create_session. `recovering`: the session was lost, so the rules of recovery select the state to restore. Sets
- * *done to true if a hook of any rank reports that the training is complete, and otherwise leaves it unchanged. On failure
- * the caller calls hs__discard_raw or hs__close_all. */
-hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_error *err);
-/* Ends everything that hs__create has created. Returns the error of a thread, unless the thread reported the loss of the
- * session. */
-hs_code hs__discard_raw(struct hs_session *session, hs_error *err);
-void hs__stop_threads(struct hs_session *session);
-
-/* Frees the coordinators of earlier attempts. */
-void hs__attempts_free(struct hs_session *session);
 
 /* startup.c */
 
