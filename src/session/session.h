@@ -15,6 +15,7 @@
 #include "session/services.h"
 #include "session/session_create.h"
 #include "session/signals.h"
+#include "session/startup.h"
 #include "session/stop.h"
 #include "summary/writer_cache.h"
 #include "threads/coordinator.h"
@@ -378,24 +379,6 @@ static inline const hs__hook *hs__current_hook(const struct hs_session *session)
 {
     return atomic_load_explicit(&((struct hs_session *)session)->progress.hook, memory_order_relaxed);
 }
-
-/* startup.c */
-
-/* Restores the checkpoint checkpoint_prefix, or the newest valid one in checkpoint_dir. *path: its path, for hs__free.
- * NULL: no checkpoint was restored. `policy` is for checkpoint_dir. `others` is NULL without a group. */
-hs_code hs__startup_restore(struct hs_session *session, hs_restore_policy policy, const hs__acceptance *others, char **path,
-                            hs_error *err);
-/* Restores the checkpoint `path` instead. *damaged as of hs__restore. */
-hs_code hs__startup_restore_path(struct hs_session *session, const char *path, const hs__acceptance *others, bool *damaged,
-                                 hs_error *err);
-/* Runs the init op, then the init function. */
-hs_code hs__startup_initialize(struct hs_session *session, hs_error *err);
-/* Runs the ready check for the local init op, the local init op, and the ready check. HS_FAILED_PRECONDITION: a check found
- * variables that are not initialized. */
-hs_code hs__startup_finish(struct hs_session *session, hs_error *err);
-/* For workers: reopens the session until another process has initialized all variables, for at most max_wait_secs
- * (HS_DEADLINE_EXCEEDED). HS_CANCELLED: a stop was requested. */
-hs_code hs__startup_wait(struct hs_session *session, hs_error *err);
 
 /* hs_session_options.recovery was given. */
 static inline bool hs__may_recover(const struct hs_session *session)
