@@ -8,7 +8,7 @@
  * with before_run or fetches are decided before a run, for the last global step plus one, and the rest after it, by the
  * step read then. A run compares the step and the time with the earliest at which a hook is due, and calls none before.
  *
- * Functions: schedule.c; inline at the end of session.h. */
+ * hs__schedule_before and hs__schedule_after are inline at the end of session.h. */
 
 /* A flag of a hook whose before_run only watches, so that it does not decide when the hook is called. */
 #define HS__HOOK_WATCHES_BEFORE ((uint32_t)1 << 31)
@@ -16,6 +16,7 @@
 #define HS__HOOK_AFTER_SAVES    ((uint32_t)1 << 30)
 
 struct hs__hook;
+struct hs_session;
 
 /* One hook with conditions: those of its trigger, in the order of hs_trigger, and its position. */
 typedef struct hs__hook_schedule {
@@ -75,5 +76,29 @@ typedef struct hs__schedule {
     uint64_t next_run;
     int64_t seen_before, seen_after; /* save requests, at the last decisions */
 } hs__schedule;
+
+/* Copies the conditions of the hook at `index`, which was made of `given`. */
+hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err);
+/* After the hooks' begin: checks that the graph has what the conditions and the fixed fetches need. */
+hs_code hs__schedule_begin(struct hs_session *session, hs_error *err);
+void hs__schedule_free(struct hs_session *session);
+/* The session is created or restored, or its step is set back: the next decision begins all intervals that have not begun.
+ */
+void hs__schedule_restart(struct hs_session *session);
+/* The session was saved: the next run calls the hooks with HS__HOOK_AFTER_SAVES. */
+void hs__schedule_saved(struct hs_session *session);
+/* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
+bool hs__schedule_state(hs_state_provider *to, struct hs__hook *hook);
+/* Parts of hs__schedule_before and hs__schedule_after (session.h). */
+hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
+void hs__schedule_decide_after(struct hs_session *session);
+void hs__schedule_stall(struct hs_session *session);
+/* After after_run of session->schedule.due[*i]: decides again which hooks are called after it, and sets *i to its new
+ * index. */
+hs_code hs__schedule_decide_again(struct hs_session *session, size_t *i, hs_error *err);
+/* The session ends: whether the hook has `last`, and has not acted at this step. */
+bool hs__schedule_is_due_last(struct hs_session *session, const struct hs__hook *hook);
+/* A hook of this run has acted. */
+void hs__schedule_acted(struct hs_session *session, const struct hs__hook *hook);
 
 #endif

@@ -23,12 +23,13 @@
 #include <stdatomic.h>
 
 /* clang-format off */
-/* The internals of a hooked session.
+/* The internals of a hooked session. A file with a header of its own has its part of hs_session there, and its functions. Here
+ * are the other parts, and the functions that are inline because each step calls them.
  *
  *   session_open.c, session_close.c   opening and closing, from every state in which a part has failed
  *   session_create.c                  the parts that are created again after a loss: the backend's session, its values, threads
  *   recovery.c                        retries and backoff after a loss; the initial state
- *   run.c                      runs with hooks, steps that the caller computes
+ *   run.c                             runs with hooks, steps that the caller computes
  *   schedule.c                        in which runs the hooks act
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
  *   run_context.c, raw.c, session.c, values.c   what hooks and the caller can ask and request; hook_list.c, outcome.c: without a session
@@ -508,23 +509,6 @@ int64_t hs__run_context_coarse_now(hs_run_context *run);
 
 /* schedule.c */
 
-/* Copies the conditions of the hook at `index`, which was made of `given`. */
-hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err);
-/* After the hooks' begin: checks that the graph has what the conditions and the fixed fetches need. */
-hs_code hs__schedule_begin(struct hs_session *session, hs_error *err);
-void hs__schedule_free(struct hs_session *session);
-/* The session is created or restored, or its step is set back: the next decision begins all intervals that have not begun.
- */
-void hs__schedule_restart(struct hs_session *session);
-/* The session was saved: the next run calls the hooks with HS__HOOK_AFTER_SAVES. */
-void hs__schedule_saved(struct hs_session *session);
-/* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
-bool hs__schedule_state(hs_state_provider *to, hs__hook *hook);
-/* Parts of the next two functions. */
-hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
-void hs__schedule_decide_after(struct hs_session *session);
-void hs__schedule_stall(struct hs_session *session);
-
 static inline int64_t hs__schedule_seen(const struct hs_session *session)
 {
     return (int64_t)atomic_load_explicit(&((struct hs_session *)session)->save_requests, memory_order_relaxed) +
@@ -582,12 +566,4 @@ static inline bool hs__schedule_is_outdated(const struct hs_session *session)
     return s->has_conditions &&
            ((s->reads_step && s->moves != session->raw.moves) || s->seen_after != hs__schedule_seen(session));
 }
-/* After after_run of session->schedule.due[*i]: decides again which hooks are called after it, and sets *i to its new
- * index. */
-hs_code hs__schedule_decide_again(struct hs_session *session, size_t *i, hs_error *err);
-/* The session ends: whether the hook has `last`, and has not acted at this step. */
-bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook);
-/* A hook of this run has acted. */
-void hs__schedule_acted(struct hs_session *session, const hs__hook *hook);
-
 #endif
