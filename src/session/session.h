@@ -36,7 +36,7 @@
  *   stop.c                            why a session stops; what happens where a stop takes effect
  *   agreement.c                       decisions of the ranks of a group; signature.c compares them at the opening,
  *                                     collective_ops.c in each run
- *   signals.c, failures.c, hook_cost.c, metrics.c   one part of hs_session each
+ *   signals.c, failure.c, hook_cost.c, metrics.c   one part of hs_session each
  *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
  *   session_states.c                  state that is saved in addition to variables
  *   startup.c, scaffold.c             first values of variables
@@ -144,7 +144,7 @@ typedef struct hs__data_wait {
     atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
 } hs__data_wait;
 
-/* failures.c. Failures after which training continued. */
+/* failure.c. Failures after which training continued. */
 typedef struct hs__failures {
     hs__failure *items;
     size_t n, capacity;
@@ -325,7 +325,7 @@ static inline void hs__check_stop(struct hs_session *session)
     if (hs__stops(session) || hs_coordinator_should_stop(session->coordinator))
         hs__reach_stop_boundary(session);
 }
-/* failures.c */
+/* failure.c */
 
 void hs__failures_free(struct hs_session *session);
 static inline bool hs__hooks_are_failing(const struct hs_session *session)
