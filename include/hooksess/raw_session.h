@@ -66,9 +66,9 @@ HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *nam
  *   a value after a restore       unknown, until one of these. Also after the opening, a recovery and a rollback
  *   any other tensor              the current run, as fetching it computes it */
 HS_API int64_t hs_raw_session_computed_at(hs_raw_session *session, const char *tensor);
-/* Failures of a hook, or under another name (hs_raw_session_report_failure), after which training continued. */
+/* Failures of a hook, or of work that it reports (hs_raw_session_report_result), after which training continued. */
 typedef struct hs_hook_failure {
-    const char *hook;              /* its name. Valid until the next failure */
+    const char *hook;              /* its name. Valid as long as the session */
     int64_t failures;              /* their number */
     int64_t first_step, last_step; /* the global step at the first and the last failure. -1: not known */
     bool muted;                    /* the hook is suspended or disabled */
@@ -160,8 +160,19 @@ HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *na
 HS_API void hs_raw_session_due_from(hs_raw_session *session, int64_t step);
 /* Sets the phase, and returns the previous one, which the hook restores. */
 HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);
-/* Counts a failure under the name `who` for the outcome; training continues. */
-HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
+/* Reports the result of work without which training can continue. Call it after each attempt; the hook keeps no count:
+ *
+ *     hs_code code = hs_safetensors_save(raw, "export.safetensors", NULL, &err);
+ *     return hs_raw_session_report_result(raw, "export", code, &err);
+ *
+ * After a failure it logs and counts the error for the outcome, clears `err`, and returns HS_OK. If the program is wrong
+ * (HS_INVALID_ARGUMENT without os_error) or `session` is NULL, it returns `code`, and `err` is unchanged. The log has a
+ * warning for the first failure in a row, and a line for the first success after it.
+ *
+ * name  of the work, for the log and the outcome. Each hook has its own count for a name
+ * code  HS_OK: the attempt has succeeded
+ * err   of the attempt. May be NULL */
+HS_API hs_code hs_raw_session_report_result(hs_raw_session *session, const char *name, hs_code code, hs_error *err);
 /* Reports that the state of `step` is on disk (hs_outcome.last_saved_step). For savers. */
 HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
 /* Forbids further saves, because the state in memory is bad. A recovery, hs_saver_restore and hs_raw_session_restore_copy
@@ -210,7 +221,7 @@ HS_API hs_code hs_raw_session_event_writer(hs_raw_session *session, const char *
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,
                                              hs_error *err);
 /* Flushes a writer (hs_summary_writer_flush) for a hook. An error that the writer retries counts as a failure of "summary
- * writer" (hs_raw_session_report_failure), and is not returned. */
+ * writer" (hs_raw_session_failure), and is not returned. */
 HS_API hs_code hs_raw_session_flush_writer(hs_raw_session *session, hs_summary_writer *writer, bool sync, hs_error *err);
 
 HS_END_DECLS

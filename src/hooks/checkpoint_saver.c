@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hook that saves checkpoints. after_run decides whether a save is due. The boundary calls save_or_skip, which calls
- * save and, if it fails, follows the options: retry, skip or fail. A save in the background ends in poll_pending, in a
- * later run. In a group, the other ranks call follow while rank 0 saves. */
+ * save and, if it fails, does what the session decides: repeat, skip or fail. A save in the background ends in
+ * poll_pending, in a later run. In a group, the other ranks call follow while rank 0 saves. */
 #include <hooksess/hooks/checkpoint_saver.h>
 
-#include "base/backoff.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "hooks/lookup.h"
@@ -21,13 +20,6 @@ typedef struct {
     size_t n;
 } listener_list;
 
-/* What happens after a save failed by a transient error, as of the disk. */
-typedef struct {
-    hs_save_failure on_failure;
-    int failures;     /* in a row */
-    int64_t retry_ns; /* when the next attempt is made, by the monotonic clock. Valid after a failure */
-} failure_policy;
-
 /* How long saves take, and whether one fits into the time after a signal (hs__raw_session_grace_secs). If it does not fit,
  * the hook saves more often, so that fewer steps are lost. */
 typedef struct {
@@ -38,6 +30,7 @@ typedef struct {
 } save_time;
 
 enum { NOT_SAVED = -1 };
+static const char name[] = "checkpoint_saver";
 
 typedef struct {
     hs__hook_base base;
@@ -53,8 +46,8 @@ typedef struct {
     int64_t stopped_step;       /* the step at which a stop took effect: saved there, or never. NOT_SAVED: none */
     int64_t restore_generation; /* hs_raw_session_restores when these two were set */
     bool pending_abandoned;     /* the state was restored after the pending save had begun */
-    failure_policy policy;
-    bool listener_failed; /* in the last save. The policy does not apply to it */
+    hs_save_failure on_failure;
+    bool listener_failed; /* in the last save. on_failure does not apply to it */
     save_time time;
     bool background, overlap;
     hs_busy_policy busy;
@@ -140,8 +133,6 @@ static hs_code end_listeners(const listener_list *all, hs_raw_session *session, 
     return code;
 }
 
-/* Failed saves. */
-
 /* True in the boundaries in which a save cannot be left to a later one. */
 static bool is_last_save(const hs_run_context *run)
 {
@@ -152,53 +143,6 @@ static bool is_last_save(const hs_run_context *run)
 static const hs_env *env_of_run(const hs_run_context *run)
 {
     return hs__session_env(hs_run_context_session(run));
-}
-
-/* True for failures of the file system and of memory, after which a later save may succeed. The session itself recovers
- * from HS_ABORTED and HS_UNAVAILABLE. */
-static bool is_transient(hs_code code, const hs_error *error)
-{
-    if (code == HS_ABORTED || code == HS_UNAVAILABLE)
-        return false;
-    return code == HS_RESOURCE_EXHAUSTED || (code && error->os_error);
-}
-
-/* If the policy allows another attempt now, waits and returns true. If a stop leaves no time for it, `error` says so. */
-static bool wait_to_retry(const failure_policy *policy, hs_run_context *run, hs_code code, hs_error *error)
-{
-    enum { MOST_FAILURES = 5, CLOSING_SECS = 5 };
-    hs_raw_session *session = hs_run_context_session(run);
-    if (!is_transient(code, error))
-        return false;
-    bool ends = is_last_save(run);
-    bool pauses = policy->on_failure == HS_SAVE_FAILURE_PAUSE;
-    bool stops = !ends && hs_raw_session_stop_requested(session);
-    int64_t wait_ns = pauses ? 1000000000 : hs__backoff_ns(policy->failures);
-    if (pauses ? stops : !(ends && policy->on_failure == HS_SAVE_FAILURE_RETRY && policy->failures < MOST_FAILURES))
-        return false;
-    double left_secs = ends ? hs_raw_session_grace_left_secs(session) : HS_NEVER; /* until the process may be killed */
-    if (left_secs != HS_NEVER && left_secs < (double)wait_ns / 1e9 + hs_raw_session_save_secs(session) + CLOSING_SECS) {
-        hs_error_prefix(error, "after the request to stop there is no time to retry");
-        return false;
-    }
-    if (policy->failures == 1)
-        hs_log(env_of_run(run), HS_LOG_WARNING, "%s; retrying", error->message);
-    hs_env_sleep_ns(env_of_run(run), wait_ns);
-    return true;
-}
-
-/* True if the training may continue without this save. */
-static bool may_skip(const failure_policy *policy, hs_code code, const hs_error *error)
-{
-    return policy->on_failure != HS_SAVE_FAILURE_FAIL && is_transient(code, error);
-}
-
-static void record_skipped_save(failure_policy *policy, hs_run_context *run, int64_t step, const hs_error *error)
-{
-    policy->retry_ns = hs_run_context_now(run) + hs__backoff_ns(policy->failures);
-    hs_raw_session_report_failure(hs_run_context_session(run), "checkpoint_saver", error);
-    hs_log(env_of_run(run), HS_LOG_WARNING, "step %lld: not saved, training continues: %s", (long long)step,
-           error->message);
 }
 
 /* The time that saves take. */
@@ -248,7 +192,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->due = hook->requested = false;
     hook->writer = NULL;
     hook->session_env = hs_backend_env(backend);
-    hook->policy.failures = 0;
     hs_code code = hs_backend_check_global_step(backend, err);
     if (code || hook->follows)
         return code;
@@ -382,7 +325,6 @@ static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs
     if (!hook->pending_abandoned)
         hook->saved_step = saved->step;
     hook->pending_abandoned = false;
-    hook->policy.failures = 0;
     hook->time.last_ns = hs_env_monotonic_ns(hook->session_env);
     double secs = (double)(hook->time.held_ns + saved->write_ns) / 1e9, before = hs_raw_session_save_secs(session) * DECAY;
     hs__raw_session_set_save_secs(session, secs > before ? secs : before);
@@ -390,6 +332,7 @@ static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs
     char bytes_text[HS__NUMBER_TEXT], secs_text[HS__NUMBER_TEXT];
     hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saved %s-%lld (%s, %s)", (long long)saved->step, hook->prefix,
            (long long)saved->step, hs__bytes_text(bytes_text, (uint64_t)saved->bytes), hs__secs_text(secs_text, secs));
+    hs_raw_session_report_result(session, name, HS_OK, NULL);
     hs_raw_session_record_save(session, saved->step);
     char *path = path_of(hook, saved->step, err);
     if (!path)
@@ -524,25 +467,23 @@ static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_erro
     hook->pending = NULL;
     if (!result.error.code)
         return finish_save(hook, run, &result, err);
-    hook->policy.failures++;
-    if (!may_skip(&hook->policy, result.error.code, &result.error))
-        return fail_save(result.error.code, &result.error, err);
-    record_skipped_save(&hook->policy, run, result.step, &result.error);
-    return HS_OK;
+    hs_code code = result.error.code; /* a decision to continue clears it */
+    const hs__remedy remedy =
+        hs__raw_session_save_failed(hs_run_context_session(run), result.step, (int)hook->on_failure, false, &result.error);
+    return remedy == HS__REMEDY_FAIL ? fail_save(code, &result.error, err) : HS_OK;
 }
 
 /* Asks the session to call the hook in each run, not only when a save is due. */
 static void watch_runs(const checkpoint_saver *hook, hs_run_context *run)
 {
-    const bool watches = hook->due || hook->pending || hook->policy.failures || hook->time.extra_ns;
-    hs_raw_session_due_from(hs_run_context_session(run), watches ? 0 : HS_NEVER);
+    hs_raw_session *session = hs_run_context_session(run);
+    const bool watches = hook->due || hook->pending || hook->time.extra_ns || hs__raw_session_saves_fail(session);
+    hs_raw_session_due_from(session, watches ? 0 : HS_NEVER);
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     checkpoint_saver *hook = self;
-    const failure_policy *policy = &hook->policy;
-    bool fires = hs__run_context_is_due(run);
     (void)values;
     hs_code code = poll_pending(hook, run, err);
     if (code)
@@ -550,10 +491,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (hook->follows) /* rank 0 decides */
         return HS_OK;
     hook->requested |= hs__run_context_is_requested(run);
-    if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_PAUSE) /* a stop has ended the wait in the boundary */
-        fires = true;
-    else if (policy->failures && policy->on_failure == HS_SAVE_FAILURE_RETRY)
-        fires = hook->requested || hs_run_context_now(run) >= policy->retry_ns;
+    bool fires = hook->requested || hs__raw_session_may_save(hs_run_context_session(run), hs__run_context_is_due(run));
     if (!fires && hook->time.extra_ns) /* a save after a signal would not fit */
         fires = hs_run_context_now(run) - hook->time.last_ns >= hook->time.extra_ns;
     hook->due |= fires; /* remains set if another hook fails before the boundary */
@@ -580,9 +518,10 @@ static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t
     if (step == hook->saved_step || step == hook->stopped_step ||
         (hook->pending && !hook->pending_abandoned && step == hook->pending_step) || is_refused(run, step))
         return HS_OK;
+    hs_raw_session *session = hs_run_context_session(run);
     hs_error error = {0};
-    bool again = hook->policy.failures > 0, ends = is_last_save(run);
-    bool background = hook->background && !again && !ends;
+    const bool again = hs__raw_session_saves_fail(session);
+    bool background = hook->background && !again && !is_last_save(run);
     bool waits = hook->busy == HS_BUSY_WAIT || (hook->busy == HS_BUSY_SKIP && hook->requested);
     if (hook->pending && waits) { /* handle its result before the next save replaces it */
         hs_saver_wait(hook->pending);
@@ -590,21 +529,18 @@ static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t
         if (before)
             return before;
     }
-    hs_code code = save(hook, run, step, background, &error);
-    while (code && !hook->listener_failed) {
-        hook->policy.failures++;
-        if (!wait_to_retry(&hook->policy, run, code, &error))
-            break;
-        hs_error_clear(&error);
-        code = save(hook, run, step, false, &error);
+    hs_code code;
+    while ((code = save(hook, run, step, background, &error))) {
+        const hs__remedy remedy = hook->listener_failed
+                                      ? HS__REMEDY_FAIL
+                                      : hs__raw_session_save_failed(session, step, (int)hook->on_failure, true, &error);
+        if (remedy == HS__REMEDY_FAIL)
+            return fail_save(code, &error, err);
+        if (remedy == HS__REMEDY_CONTINUE)
+            return HS_OK;
+        background = false;
     }
-    if (code && ends && !hook->listener_failed && is_transient(code, &error))
-        hs_error_prefix(&error, "not saved");
-    if (code && (ends || hook->listener_failed || !may_skip(&hook->policy, code, &error)))
-        return fail_save(code, &error, err);
-    if (code)
-        record_skipped_save(&hook->policy, run, step, &error);
-    else if (again) /* the intervals begin with the late save */
+    if (again) /* the intervals begin with the late save */
         hs__run_context_acted(run, true);
     return HS_OK;
 }
@@ -635,7 +571,7 @@ static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, 
 }
 
 /* An evaluation at the end is later than the save of a stop. */
-static hs_code rank_last_save(checkpoint_saver *hook, const hs_raw_session *session, int64_t step, hs_error *err)
+static hs_code rank_last_save(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_error *err)
 {
     double metric;
     int64_t of;
@@ -649,13 +585,10 @@ static hs_code rank_last_save(checkpoint_saver *hook, const hs_raw_session *sess
         return code ? code : HS_RESOURCE_EXHAUSTED;
     hook->unranked = false;
     hook->metric_seen = true;
-    hs_error error = {0};
-    code = hs_saver_set_metric(saver, path, metric, &error);
-    if (is_transient(code, &error))
-        hs_log(hook->session_env, HS_LOG_WARNING, "%s: the metric '%s' is not recorded: %s", path, hook->metric,
-               error.message);
+    if ((code = hs_saver_set_metric(saver, path, metric, err)))
+        hs_error_prefix(err, "%s: the metric '%s' is not recorded", path, hook->metric);
     hs_env_free(&hook->base.env, path);
-    return is_transient(code, &error) ? HS_OK : fail_save(code, &error, err);
+    return hs_raw_session_report_result(session, name, code, err);
 }
 
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
@@ -776,8 +709,8 @@ static void destroy(void *self)
 }
 
 static const hs_hook_ops ops =
-    HS_INIT(hs_hook_ops, .name = "checkpoint_saver", .begin = begin, .after_create_session = after_create_session,
-            .after_run = after_run, .boundary = boundary, .close = close_hook, .destroy = destroy);
+    HS_INIT(hs_hook_ops, .name = name, .begin = begin, .after_create_session = after_create_session, .after_run = after_run,
+            .boundary = boundary, .close = close_hook, .destroy = destroy);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -821,7 +754,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->no_graph_def = options->no_graph_def;
     hook->in_group = options->group != NULL;
     hook->follows = options->group && options->group->ops->rank(options->group->self) != 0;
-    hook->policy.on_failure = options->on_failure;
+    hook->on_failure = options->on_failure;
     hook->background = options->background;
     hook->overlap = options->overlap;
     hook->busy = options->busy;

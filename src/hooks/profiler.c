@@ -65,9 +65,11 @@ static void drop_metadata(profiler *hook)
     hook->metadata_bytes = 0;
 }
 
-static void skip_profile(const profiler *hook, const char *why)
+static void report_result(const profiler *hook, hs_run_context *run, hs_code code, hs_error *error)
 {
-    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->step, why);
+    hs_error_prefix(error, "profile not written");
+    if (hs_raw_session_report_result(hs_run_context_session(run), "profiler", code, error)) /* a path of no use */
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s", (long long)hook->step, error->message);
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -82,7 +84,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     drop_metadata(hook);
     if (metadata.size) {
         if (!(hook->metadata = hs_env_alloc(&hook->base.env, metadata.size))) {
-            skip_profile(hook, "no memory for the run's metadata");
+            hs_error error;
+            report_result(hook, run, hs__no_memory(&error, metadata.size, "the run's metadata"), &error);
             return HS_OK;
         }
         memcpy(hook->metadata, metadata.data, metadata.size);
@@ -112,11 +115,11 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     const hs__trace_options options = {
         .directory = hook->trace_dir, .metadata = metadata, .show_memory = hook->show_memory};
     snprintf(tag, sizeof tag, "step_%lld", (long long)step);
-    if (hs__run_context_write_trace(run, step, &options, &error) ||
-        hs_raw_session_summary_writer(hs_run_context_session(run), hook->trace_dir, &writer, &error) ||
-        hs_summary_writer_run_metadata(writer, tag, metadata, step, &error)) /* for TensorBoard */
-        skip_profile(hook, error.message);
+    hs_code code = hs__run_context_write_trace(run, step, &options, &error);
+    if (!code && !(code = hs_raw_session_summary_writer(hs_run_context_session(run), hook->trace_dir, &writer, &error)))
+        code = hs_summary_writer_run_metadata(writer, tag, metadata, step, &error); /* for TensorBoard */
     drop_metadata(hook);
+    report_result(hook, run, code, &error);
     return HS_OK;
 }
 

@@ -74,7 +74,7 @@ typedef struct {
     const hs_env *session_env;
     hs_raw_session *session;  /* NULL: not created */
     double earlier_save_secs; /* from the status file of an earlier run. 0: unknown */
-    bool is_others, warned;   /* is_others: another process or session saves to the directory */
+    bool is_others;           /* another process or session saves to the directory */
 } run_status;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -83,7 +83,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     (void)err;
     hook->session_env = hs_backend_env(backend);
     hook->session = NULL;
-    hook->warned = false;
     hook->earlier_save_secs = 0;
     hook->is_others = is_saved_by_other(hook->session_env, hook->directory, hook);
     if (hook->is_others) {
@@ -108,11 +107,11 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return HS_OK;
 }
 
-static void tolerate_failure(run_status *hook, const char *name, const hs_error *error)
+static void report_result(const run_status *hook, const char *file, hs_code code, hs_error *error)
 {
-    hs_log(hook->session_env, hook->warned ? HS_LOG_DEBUG : HS_LOG_WARNING, "cannot write %s: %s", name, error->message);
-    hook->warned = true;
-    hs_raw_session_report_failure(hook->session, "run_status", error);
+    hs_error_prefix(error, "cannot write %s", file);
+    if (hs_raw_session_report_result(hook->session, "run_status", code, error)) /* no session, or a path of no use */
+        hs_log(hook->session_env, HS_LOG_WARNING, "%s", error->message);
 }
 
 static void write_status(run_status *hook, hs_phase phase, int64_t step, bool synced)
@@ -120,8 +119,9 @@ static void write_status(run_status *hook, hs_phase phase, int64_t step, bool sy
     hs_error error = {0};
     hs__status now = {step, hs_raw_session_last_saved_step(hook->session), hs_phase_name(phase),
                       hs_raw_session_save_secs(hook->session)};
-    if (!hook->is_others && hs__write_status(hook->session_env, hook->directory, &now, synced, &error))
-        tolerate_failure(hook, "status.json", &error);
+    if (!hook->is_others)
+        report_result(hook, "status.json", hs__write_status(hook->session_env, hook->directory, &now, synced, &error),
+                      &error);
 }
 
 static int64_t step_of(hs_run_context *run)
@@ -152,9 +152,9 @@ static void close_status(void *self, const hs_outcome *outcome)
     hs_error error = {0};
     if (hook->session)
         write_status(hook, HS_PHASE_END, outcome->step, true);
-    if (!hook->is_others && (hook->session || directory_exists(hook->session_env, hook->directory)) &&
-        hs__write_outcome(hook->session_env, hook->directory, outcome, hook->session, &error))
-        tolerate_failure(hook, "outcome.json", &error);
+    if (!hook->is_others && (hook->session || directory_exists(hook->session_env, hook->directory)))
+        report_result(hook, "outcome.json",
+                      hs__write_outcome(hook->session_env, hook->directory, outcome, hook->session, &error), &error);
     hook->session = NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* before_run opens the sink if the session was restored, and fetches the tensors. after_run makes a row of them and gives
- * it to the sink. tolerate decides what a failure of the sink means. */
+ * it to the sink. The session decides what a failure of the sink means. */
 #include "hooks/scalar_rows.h"
 
 #include "base/env.h"
@@ -21,28 +21,21 @@ hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err)
     for (size_t i = 0; !code && i < rows->n_tensors; i++)
         code = hs_backend_check_tensor(backend, rows->tensors[i], err);
     rows->session_env = hs_backend_env(backend);
-    rows->opened = rows->is_open = rows->full = rows->failing = false;
+    rows->opened = rows->is_open = rows->full = false;
     memset(rows->seen, 0, rows->n_metrics * sizeof *rows->seen);
     return code;
 }
 
 /* The sink. */
 
-/* If the first opening of the sink fails, the session fails. Later failures do not end the training: they are logged and
- * counted, and the next row tries again. */
-static hs_code tolerate(hs__scalar_rows *rows, hs_code code, hs_error *err)
+/* If the first opening of the sink fails, the session fails. Later failures are the session's to decide about. */
+static hs_code report_failure(hs__scalar_rows *rows, hs_code code, hs_error *err)
 {
-    if (!code)
-        return HS_OK;
     hs__normalize_error(code, rows->sink.name, err);
-    if (!rows->opened || code == HS_INVALID_ARGUMENT)
+    if (!code || !rows->opened)
         return code;
-    hs_log(rows->session_env, rows->failing ? HS_LOG_DEBUG : HS_LOG_WARNING,
-           "%s: cannot write rows, training continues: %s", rows->sink.name, err->message);
-    hs_raw_session_report_failure(rows->session, rows->sink.name, err);
-    rows->failing = true;
-    hs_error_clear(err);
-    return HS_OK;
+    hs_error_prefix(err, "cannot write rows");
+    return hs_raw_session_report_result(rows->session, rows->sink.name, code, err);
 }
 
 /* Opens the sink, if it is not open or the session was restored since. */
@@ -72,7 +65,7 @@ hs_code hs__scalar_rows_create(void *self, hs_raw_session *session, hs_coordinat
     (void)coordinator;
     rows->session = session;
     rows->has_begun = false;
-    return tolerate(rows, open_sink(rows, err), err);
+    return report_failure(rows, open_sink(rows, err), err);
 }
 
 /* Rows. */
@@ -164,15 +157,10 @@ static hs_code write_row(hs__scalar_rows *rows, const hs_run_values *values, int
     code = rows->sink.write(rows->sink_self, &row, err);
     rows->full = code == HS_STOP;
     if (code && !rows->full)
-        return tolerate(rows, code, err);
-    hs_error_clear(err); /* HS_STOP is not an error */
+        return report_failure(rows, code, err);
     for (size_t i = 0; i < rows->n_metrics; i++)
         rows->seen[i].is_written = rows->seen[i].is_set;
-    if (rows->failing)
-        hs_log(rows->session_env, HS_LOG_INFO, "%s: writing rows again, from step %lld", rows->sink.name,
-               (long long)row.step);
-    rows->failing = false;
-    return HS_OK;
+    return hs_raw_session_report_result(rows->session, rows->sink.name, HS_OK, err); /* HS_STOP is not an error */
 }
 
 hs_code hs__scalar_rows_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -182,7 +170,7 @@ hs_code hs__scalar_rows_before(void *self, hs_run_context *run, const hs_run_arg
     hs_code code = open_sink(rows, err);
     if (!code && !rows->full && rows->tensors)
         *args = &rows->args;
-    return tolerate(rows, code, err);
+    return report_failure(rows, code, err);
 }
 
 /* Whether this step has computed a tensor of the row. */
@@ -217,13 +205,13 @@ static hs_code flush(hs__scalar_rows *rows, hs_error *err)
     hs_code code = open_sink(rows, err);
     if (!code && rows->sink.flush)
         code = rows->sink.flush(rows->sink_self, err);
-    return tolerate(rows, code, err);
+    return report_failure(rows, code, err);
 }
 
 hs_code hs__scalar_rows_end(void *self, hs_raw_session *session, hs_error *err)
 {
     hs__scalar_rows *rows = self;
-    hs_code code = tolerate(rows, open_sink(rows, err), err);
+    hs_code code = report_failure(rows, open_sink(rows, err), err);
     if (code || !rows->is_open)
         return code;
     hs_scalar_row row = make_row(rows, hs_env_monotonic_ns(rows->session_env));
@@ -232,7 +220,7 @@ hs_code hs__scalar_rows_end(void *self, hs_raw_session *session, hs_error *err)
     if (row.step < 0)
         return err->code;
     const bool has_trained = rows->has_row || row.step != rows->begin_step;
-    if (rows->sink.end && has_trained && (code = tolerate(rows, rows->sink.end(rows->sink_self, &row, err), err)))
+    if (rows->sink.end && has_trained && (code = report_failure(rows, rows->sink.end(rows->sink_self, &row, err), err)))
         return code;
     return flush(rows, err);
 }

@@ -38,7 +38,6 @@ typedef struct hs__scalar_rows {
     bool has_row;                 /* there was a row since then */
     bool opened, is_open;         /* opened: at least once since begin */
     bool full;                    /* the sink accepts no more rows */
-    bool failing;                 /* the last write failed and was logged */
 } hs__scalar_rows;
 
 typedef struct hs__scalar_rows_options {

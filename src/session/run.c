@@ -62,7 +62,7 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
     }
     if (err->code)
         hs__clear(err); /* the callback succeeded: later callbacks must not see its error */
-    if (hook->cold->failures_in_a_row && hook->kinds)
+    if (hook->cold->failure.in_a_row && hook->kinds)
         hs__clear_failures(session, hook, callback);
     return HS_OK;
 }

@@ -27,6 +27,25 @@ double hs__raw_session_grace_secs(const hs_raw_session *session);
 /* Records how long training has waited for a save (hs_raw_session_save_secs). 0 and less are ignored. */
 void hs__raw_session_set_save_secs(hs_raw_session *session, double secs);
 
+/* The session's decision after a failed save (failure.c has the rules). */
+typedef enum hs__remedy {
+    HS__REMEDY_FAIL,     /* fail with the error */
+    HS__REMEDY_CONTINUE, /* continue training; the error was counted, logged and cleared */
+    HS__REMEDY_REPEAT    /* the same; and save now: the session has waited */
+} hs__remedy;
+/* Call it after each failed save. In the boundaries of a stop and of the end, the decision is never to continue: the save
+ * cannot be left to a later one. hs_raw_session_report_result with the hook's name reports that a save has succeeded.
+ *
+ * step        of the save
+ * on_failure  an hs_save_failure
+ * repeatable  false: an earlier save in the background; never HS__REMEDY_REPEAT */
+hs__remedy hs__raw_session_save_failed(hs_raw_session *session, int64_t step, int on_failure, bool repeatable,
+                                       hs_error *error);
+/* True if the last save of the hook that is being called failed. */
+bool hs__raw_session_saves_fail(const hs_raw_session *session);
+/* Whether this hook saves in this run: `is_due`, or after failures as on_failure says: when the backoff ends. */
+bool hs__raw_session_may_save(const hs_raw_session *session, bool is_due);
+
 /* Records the times of all callbacks until the next run and its boundary are over. */
 void hs__run_context_record_spans(hs_run_context *run);
 /* The recorded calls of this run, in order. A boundary gets all calls of the run, but of boundaries only those of hooks in

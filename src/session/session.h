@@ -8,6 +8,7 @@
 #include "base/forks.h"
 #include "checkpoint/restore.h"
 #include "session/agreement.h"
+#include "session/failure.h"
 #include "session/hook_cost.h"
 #include "session/merge_fetches.h"
 #include "session/recovery.h"
@@ -43,14 +44,6 @@
  *   trace_file.c                      a service for hooks */
 /* clang-format on */
 
-/* Failures of one hook after which training continued. */
-typedef struct hs__failure {
-    char hook[64];
-    const struct hs__hook *muted; /* the hook, if it was muted; NULL: it was not muted, or the failure is not a hook's */
-    int64_t failures, first_step, last_step;
-    hs_error last;
-} hs__failure;
-
 /* The part of a hook that most runs do not read. */
 typedef struct hs__hook_cold {
     struct hs_session *session;
@@ -65,13 +58,12 @@ typedef struct hs__hook_cold {
     } cost;
     size_t number; /* in the keys of its states: from 1 on, of the hooks of its name in the program's list */
     bool best_effort, state_varies, per_rank, any_rank_count;
-    size_t number_on_ranks; /* from 1 on, of the hooks that all ranks of a group have; 0: HS_HOOK_CHIEF_ONLY */
-    bool create_pending;    /* after_create_session failed and is to be called again */
-    int64_t max_failures;   /* in a row; 0: any number */
-    int64_t failures_in_a_row;
-    const char *failing;   /* the callback that failed last */
-    int64_t retry_at_ns;   /* if it is muted: end of the backoff; INT64_MAX: disabled */
-    uint64_t wanted_kinds; /* a bit for each hs_run_kind that it was installed for */
+    size_t number_on_ranks;   /* from 1 on, of the hooks that all ranks of a group have; 0: HS_HOOK_CHIEF_ONLY */
+    bool create_pending;      /* after_create_session failed and is to be called again */
+    int64_t max_failures;     /* in a row; 0: any number */
+    hs__failure failure;      /* of its callbacks, if it is best-effort */
+    hs__failure work_failure; /* of work that it reports under its name */
+    uint64_t wanted_kinds;    /* a bit for each hs_run_kind that it was installed for */
 } hs__hook_cold;
 
 /* The part of a hook that every run reads: 64 bytes, one cache line. */
@@ -144,13 +136,6 @@ typedef struct hs__data_wait {
     atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
 } hs__data_wait;
 
-/* failure.c. Failures after which training continued. */
-typedef struct hs__failures {
-    hs__failure *items;
-    size_t n, capacity;
-    size_t n_muted;   /* hooks that are not called until their backoff ends */
-    size_t n_failing; /* hooks whose last call of some callback failed */
-} hs__failures;
 
 /* metrics.c */
 typedef struct hs__metrics {
@@ -218,7 +203,7 @@ struct hs_session {
     _Atomic(const char *) abandonment_dir; /* status_files.c; NULL: the outcome of an abandoned run is not written */
     hs__progress progress;
     hs__data_wait data_wait;
-    hs__failures failures;
+    hs__failures failures; /* failure.c */
     char stop_hook[64], failed_hook[64];
     hs_error last;             /* of the last run; HS_OK: it succeeded */
     hs_error fail;             /* from hs_session_fail */
@@ -343,7 +328,11 @@ static inline void hs__unmute(struct hs_session *session)
     if (session->failures.n_muted)
         hs__unmute_due(session);
 }
-/* The callback succeeded. If its last call failed, this ends the hook's failures in a row. */
+static inline bool hs__is_disabled(const hs__hook *hook)
+{
+    return hook->cold->failure.retry_at_ns == HS__RETRY_NEVER;
+}
+/* The callback succeeded after failures. If its last call failed, this ends the hook's failures in a row. */
 void hs__clear_failures(struct hs_session *session, hs__hook *hook, const char *callback);
 void hs__log_failures(const struct hs_session *session);
 /* For the writer cache: reports an error after which the writer continues. */

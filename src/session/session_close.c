@@ -113,10 +113,12 @@ static void call_close_callbacks(hs_session *session, const hs_outcome *outcome)
     for (size_t i = session->n_hooks; i-- > 0;)
         if (session->hooks[i].cold->begun && session->hooks[i].cold->ops.close) {
             hs__set_current_hook(session, &session->hooks[i]);
+            session->callee = &session->hooks[i];
             session->hooks[i].cold->begun = false; /* only one close, also if it throws */
             session->hooks[i].cold->ops.close(session->hooks[i].self, outcome);
         }
     hs__set_current_hook(session, NULL);
+    session->callee = NULL;
 }
 
 static hs_reason end_reason(const hs_session *session, hs_code last, const hs_error *error)

@@ -223,7 +223,7 @@ static hs_code call_after_create(struct hs_session *session, bool *done, hs_erro
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
-        if (!hook->cold->ops.after_create_session || hook->cold->retry_at_ns == INT64_MAX)
+        if (!hook->cold->ops.after_create_session || hs__is_disabled(hook))
             continue;
         bool was_stopped = hs_coordinator_should_stop(session->coordinator);
         hs__set_current_hook(session, hook);
@@ -237,7 +237,7 @@ static hs_code call_after_create(struct hs_session *session, bool *done, hs_erro
             if (!hook->cold->best_effort)
                 return code;
             hs__mute(session, hook, "after_create_session", err);
-        } else if (hook->cold->failures_in_a_row) {
+        } else if (hook->cold->failure.in_a_row) {
             hs__clear_failures(session, hook, "after_create_session");
         }
         hs__clear(err);

@@ -48,22 +48,39 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
     return hs__state_provider_copy(to, &given, "hook", err);
 }
 
-/* State of best-effort hooks. If saving or loading fails, the checkpoint is saved or restored without this state. Empty
- * state is not loaded. A disabled hook is not called: it may not have begun. */
+/* The state of hooks. If that of a best-effort hook cannot be saved or loaded, the checkpoint is saved or restored without
+ * it. Empty state of such a hook is not loaded, and a disabled hook is not called: it may not have begun. */
 
-static bool is_disabled(const hs__hook *hook)
+static hs_code call_save(const hs__hook *hook, hs_state_writer *out, hs_error *err)
 {
-    return hook->cold->retry_at_ns == INT64_MAX;
+    struct hs_session *session = hook->cold->session;
+    const hs__hook *caller = session->callee; /* such as the saver */
+    session->callee = hook;
+    hs_code code = hook->cold->ops.save_state(hook->self, out, err);
+    session->callee = caller;
+    return code;
 }
 
-static hs_code save_best_effort(void *self, hs_state_writer *out, hs_error *err)
+static hs_code call_load(const hs__hook *hook, hs_state_reader *in, hs_error *err)
+{
+    struct hs_session *session = hook->cold->session;
+    const hs__hook *caller = session->callee;
+    session->callee = hook;
+    hs_code code = hook->cold->ops.load_state(hook->self, in, err);
+    session->callee = caller;
+    return code;
+}
+
+static hs_code save_hook(void *self, hs_state_writer *out, hs_error *err)
 {
     hs__hook *hook = self;
+    if (!hook->cold->best_effort)
+        return call_save(hook, out, err);
     hs_error error = {0};
     hs__buffer buffer; /* so that a state that fails is not saved in part */
     hs__buffer_init(&buffer, &hook->cold->session->env);
     hs_state_writer writer = hs__state_writer_to(&buffer);
-    hs_code code = is_disabled(hook) ? HS_OK : hook->cold->ops.save_state(hook->self, &writer, &error);
+    hs_code code = hs__is_disabled(hook) ? HS_OK : call_save(hook, &writer, &error);
     if (!code)
         code = hs__error_copy(&error, &writer.error);
     hs_code written = code ? HS_OK : hs_state_writer_write(out, buffer.data, buffer.size, err);
@@ -76,12 +93,13 @@ static hs_code save_best_effort(void *self, hs_state_writer *out, hs_error *err)
     return HS_OK;
 }
 
-static hs_code load_best_effort(void *self, hs_state_reader *in, hs_error *err)
+static hs_code load_hook(void *self, hs_state_reader *in, hs_error *err)
 {
     hs__hook *hook = self;
+    if (!hook->cold->best_effort)
+        return call_load(hook, in, err);
     hs_error error = {0};
-    hs_code code =
-        hs_state_reader_remaining(in) && !is_disabled(hook) ? hook->cold->ops.load_state(hook->self, in, &error) : HS_OK;
+    hs_code code = hs_state_reader_remaining(in) && !hs__is_disabled(hook) ? call_load(hook, in, &error) : HS_OK;
     in->left = 0;
     hs_error_clear(&in->error);
     hs__clear(err);
@@ -92,26 +110,11 @@ static hs_code load_best_effort(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-/* State of hooks with HS_HOOK_ANY_RANK_COUNT. */
-
-static hs_code save_hook(void *self, hs_state_writer *out, hs_error *err)
-{
-    const hs__hook *hook = self;
-    return hook->cold->ops.save_state(hook->self, out, err);
-}
-
-static hs_code load_hook(void *self, hs_state_reader *in, hs_error *err)
-{
-    const hs__hook *hook = self;
-    return hook->cold->ops.load_state(hook->self, in, err);
-}
-
 static hs_code reshard_hook(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank, int32_t rank_count,
                             hs_error *err)
 {
-    const hs__hook *hook = self;
     (void)rank_count;
-    return (hook->cold->best_effort ? load_best_effort : load_hook)(self, saved[rank % n_saved], err);
+    return load_hook(self, saved[rank % n_saved], err);
 }
 
 static hs_code add_hook_state(struct hs_session *session, hs__hook *hook, hs_error *err)
@@ -119,12 +122,10 @@ static hs_code add_hook_state(struct hs_session *session, hs__hook *hook, hs_err
     const char *identity = hook->cold->ops.state_identity ? hook->cold->ops.state_identity(hook->self) : NULL;
     hs_state_provider provider;
     hs_code code = hs__hook_state(&provider, hook, identity, err);
-    if (!code && (hook->cold->best_effort || hook->cold->any_rank_count)) {
-        provider.save = hook->cold->best_effort ? save_best_effort : save_hook;
-        provider.load = hook->cold->best_effort ? load_best_effort : load_hook;
-        provider.reshard = hook->cold->any_rank_count ? reshard_hook : NULL;
-        provider.self = hook;
-    }
+    provider.save = save_hook;
+    provider.load = load_hook;
+    provider.reshard = hook->cold->any_rank_count ? reshard_hook : NULL;
+    provider.self = hook;
     if (code || (code = add_slot(&session->raw, hook_key(&session->env, HS__HOOK_PREFIX, hook->cold), &provider, err)))
         return code;
     hs__state_slot *slot = &session->raw.states[session->raw.n_states - 1];

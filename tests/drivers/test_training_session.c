@@ -333,7 +333,7 @@ static hs_code train_three_steps(test_env *t, void *user)
 {
     model m = {.step = 0};
     hs_error err = {0};
-    test_tolerate(t, ": not saved, training continues: ");
+    test_tolerate(t, ": not saved: ");
     test_tolerate(t, "cannot write status.json: ");
     test_tolerate(t, "cannot write outcome.json: ");
     test_tolerate(t, "event file in "); /* it is retried */

@@ -155,7 +155,7 @@ static void training_continues_after_a_full_disk(void **state)
     hs_saver_wait(saver);
     s->t.fail_file_at = 0;
     stage_run(s, "train", 2, 0);
-    assert_contains(s->t.log, "WARNING: step 2: not saved, training continues");
+    assert_contains(s->t.log, "WARNING: step 2: not saved: ");
     assert_int_equal(latest_step(s->directory), 4); /* in the foreground, because the last save failed */
     stage_close(s);
     hs_saver_free(saver);

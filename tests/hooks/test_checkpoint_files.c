@@ -286,7 +286,7 @@ static hs_code train_and_save(test_env *t, void *user)
     failing_run *f = user;
     model m = {.step = 0};
     hs_error err = {0};
-    test_tolerate(t, ": not saved, training continues: ");
+    test_tolerate(t, ": not saved: ");
     test_tolerate(t, "event file in "); /* it is retried */
     test_tolerate(t, "'summary writer' failed ");
     test_tolerate(t, "': no memory for its path"); /* old data */

@@ -376,7 +376,7 @@ static void bh_087s_a_save_that_failed_waits_for_the_next_interval(void **state)
     stage_run(s, "train", 2, 0);
     fill_the_disk(s);
     assert_int_equal(saved_after_run(s, 0), 0);
-    assert_contains(s->t.log, "WARNING: step 3: not saved, training continues: ");
+    assert_contains(s->t.log, "WARNING: step 3: not saved: ");
     s->t.fail_file_at = 0;
     assert_int_equal(saved_after_run(s, 0), 0);
     assert_int_equal(saved_after_run(s, 0), 0);

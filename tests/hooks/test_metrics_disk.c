@@ -103,10 +103,10 @@ static void a_full_disk_leaves_no_incomplete_row(void **state)
     m.d.room = 50; /* within the row of step 11 */
     stage_run(s, "train", 2, 0);
     assert_ok(m.last.code, &m.last);
-    assert_contains(s->t.log, "WARNING: metrics_file: cannot write rows, training continues: /run/log.csv");
+    assert_contains(s->t.log, "WARNING: step 11: metrics_file: cannot write rows: /run/log.csv");
     m.d.room = 0;
     stage_run(s, "train", 1, 0);
-    assert_contains(s->t.log, "INFO: metrics_file: writing rows again, from step 13");
+    assert_contains(s->t.log, "INFO: 'metrics_file' recovered after 2 failures in a row");
     assert_on_disk(&m.d, "step,x\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n7,7\n8,8\n9,9\n10,10\n11,11\n13,13\n");
     stage_close(s);
     disk_free(&m.d);
@@ -130,7 +130,7 @@ static void a_full_disk_does_not_end_the_training(void **state)
     stage_close(s);
     assert_int_equal(hs_outcome_exit_code(&s->outcome), 0);
     assert_int_equal(s->outcome.failures, 3);
-    assert_int_equal(count_of(s->t.log, "WARNING: metrics_file: cannot write rows"), 1);
+    assert_int_equal(count_of(s->t.log, "WARNING: step 11: metrics_file: cannot write rows"), 1);
     assert_on_disk(&d, "step,x\n1,1\n11,11\n41,41\n51,51\n");
     disk_free(&d);
 }
@@ -218,7 +218,7 @@ static void a_failed_sync_is_repaired(void **state)
     m.d.fail_code = HS_DATA_LOSS;
     assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err),
               &s->err); /* a checkpoint is more important than the rows */
-    assert_contains(s->t.log, "WARNING: metrics_file: cannot write rows, training continues: /run/log.csv");
+    assert_contains(s->t.log, "WARNING: step 2: metrics_file: cannot write rows: /run/log.csv");
     m.d.fail_at = 0;
     assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err), &s->err);
     stage_close(s);
@@ -387,10 +387,7 @@ static void a_file_size_limit_does_not_end_the_training(void **state)
         hs_code code = stage_try(s, hs_script_backend(s->script), &hook, 1);
         for (int i = 0; i < 10 && !code; i++)
             code = stage_run_once(s, "train");
-        _exit(!code && strstr(s->t.log, "WARNING: metrics_file: cannot write rows, training continues: ") &&
-                      strstr(s->t.log, "x.csv")
-                  ? 0
-                  : 1);
+        _exit(!code && strstr(s->t.log, ": metrics_file: cannot write rows: ") && strstr(s->t.log, "x.csv") ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);

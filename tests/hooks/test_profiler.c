@@ -312,7 +312,7 @@ static void a_full_disk_is_a_warning(void **state)
     s->t.fail_file_on = true;
     s->t.fail_file_errno = ENOSPC;
     stage_run(s, "train", 1, 0);
-    assert_contains(s->t.log, "WARNING: step 2: profile not written: ");
+    assert_contains(s->t.log, "WARNING: step 2: profiler: profile not written: ");
     s->t.fail_file_at = 0;
     stage_run(s, "train", 1, 0);
     assert_int_equal(timelines(s), 1);
@@ -325,7 +325,7 @@ static void invalid_metadata_is_a_warning(void **state)
     hs_script_metadata_at(s->script, 2, (hs_bytes){"\x0a\x7f?", 3});
     stage_open(s, every(s, 1));
     stage_run(s, "train", 2, 0);
-    assert_contains(s->t.log, "WARNING: step 2: profile not written: the backend's run metadata");
+    assert_contains(s->t.log, "WARNING: step 2: profiler: profile not written: the backend's run metadata");
     assert_int_equal(timelines(s), 0);
 }
 

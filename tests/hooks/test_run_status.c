@@ -221,17 +221,22 @@ static void an_error_is_written_as_valid_json(void **state)
     free(text);
 }
 
+static void report(stage *s, const char *name)
+{
+    hs_error disk_error = {.code = HS_UNAVAILABLE, .message = "no \"net\"\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82"};
+    assert_int_equal(hs_raw_session_report_result(hs_session_raw(s->session), name, disk_error.code, &disk_error), HS_OK);
+    assert_int_equal(disk_error.code, HS_OK);
+}
+
 static void tolerated_failures_are_written(void **state)
 {
-    static const hs_error disk_error = {.code = HS_UNAVAILABLE,
-                                        .message = "no \"net\"\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82"};
     stage *s = *state;
     stage_open(s, status(s));
     stage_run(s, "train", 1, 0);
-    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &disk_error);
+    report(s, "logger");
     stage_run(s, "train", 1, 0);
-    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &disk_error);
-    hs_raw_session_report_failure(hs_session_raw(s->session), "other", &disk_error);
+    report(s, "logger");
+    report(s, "other");
     stage_close(s);
     char *text;
     hs__json_value failures = hs__json_member(read_json(s, "outcome.json", &text), "failures");
@@ -306,7 +311,8 @@ static void disk_errors_are_tolerated(void **state)
         stage_run(s, "train", 1, 0);
         save(s);
     }
-    assert_int_equal(count_of(s->t.log, "WARNING: cannot write status.json: "), 1);
+    assert_int_equal(count_of(s->t.log, "WARNING: step 0: run_status: cannot write status.json: "), 1);
+    assert_int_equal(count_of(s->t.log, "WARNING"), 1);
     assert_true(hs_raw_session_failure(hs_session_raw(s->session), 0, &failure));
     assert_string_equal(failure.hook, "run_status");
     assert_int_equal(failure.failures, 3);

@@ -4,6 +4,7 @@ foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_o
                         session_open session_run session_stop session_threads training values)
   hooksess_test(session ${module} session/probe.c backends/bare.c)
 endforeach()
+hooksess_test(session failure hooks/stage.c)
 hooksess_test(session plans)
 hooksess_test(session when)
 hooksess_test(session forked_child summary/events.c)
