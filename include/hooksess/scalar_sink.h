@@ -63,9 +63,10 @@ typedef struct hs_scalar_row {
  *   failing callback                  what happens
  *   the first `open`                  opening the session fails
  *   `save_state`, `load_state`        the save or the restore fails
- *   `open`, `write`, `flush`, `end`   logged, and counted in the outcome under the sink's name; the next row tries again
+ *   `open`, `write`, `flush`, `end`   reported under the sink's name (hs_raw_session_report_result); the next row tries
+ *                                     again
  *
- * HS_INVALID_ARGUMENT ends the training in any case. If `open` failed, the next row calls it first. */
+ * HS_INVALID_ARGUMENT without os_error ends the training in any case. If `open` failed, the next row calls it first. */
 typedef struct hs_scalar_sink_ops {
     size_t size;
     const char *name; /* (required) for messages, the outcome and the checkpoint */

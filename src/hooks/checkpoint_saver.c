@@ -4,6 +4,7 @@
  * poll_pending, in a later run. In a group, the other ranks call follow while rank 0 saves. */
 #include <hooksess/hooks/checkpoint_saver.h>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "hooks/lookup.h"
@@ -87,8 +88,7 @@ static hs_code copy_listeners(listener_list *to, const hs_env *env, const hs_sav
 /* Adds the listener and the callback to the message. Sets a message if it is empty. */
 static void name_failed_listener(hs_code code, size_t index, const char *callback, hs_error *err)
 {
-    if (err && (!err->code || !err->message[0]))
-        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
+    hs__normalize_error(code, "it", err);
     hs_error_prefix(err, "listener %zu, %s", index, callback);
 }
 
@@ -140,11 +140,6 @@ static bool is_last_save(const hs_run_context *run)
     return which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END;
 }
 
-static const hs_env *env_of_run(const hs_run_context *run)
-{
-    return hs__session_env(hs_run_context_session(run));
-}
-
 /* The time that saves take. */
 
 /* MARGIN  a save fits if the longest one, times this, fits
@@ -167,12 +162,12 @@ static void report_save_time(save_time *time, const hs_run_context *run)
     time->reported = true;
     time->fits = fits;
     if (!fits)
-        hs_log(env_of_run(run), HS_LOG_WARNING,
+        hs_log(hs__session_env(session), HS_LOG_WARNING,
                "a save takes %.3g s, but the process may be killed %.3g s after a signal (signal_grace_secs), so the last "
                "steps may be lost; saving at least every %.3g s until saves are faster",
                secs, grace, secs * SHARE);
     else
-        hs_log(env_of_run(run), HS_LOG_INFO,
+        hs_log(hs__session_env(session), HS_LOG_INFO,
                "a save takes %.3g s of the %.3g s that the process has after a signal (signal_grace_secs)", secs, grace);
 }
 
@@ -450,13 +445,6 @@ static bool is_restored_from_step(const checkpoint_saver *hook, const hs_raw_ses
     return from && strncmp(from, hook->prefix, length) == 0 && strcmp(from + length, suffix) == 0;
 }
 
-static hs_code fail_save(hs_code code, const hs_error *error, hs_error *err)
-{
-    if (err)
-        *err = *error;
-    return code;
-}
-
 /* Handles the result of the pending save, if it is complete. */
 static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
@@ -467,10 +455,9 @@ static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_erro
     hook->pending = NULL;
     if (!result.error.code)
         return finish_save(hook, run, &result, err);
-    hs_code code = result.error.code; /* a decision to continue clears it */
     const hs__remedy remedy =
         hs__raw_session_save_failed(hs_run_context_session(run), result.step, (int)hook->on_failure, false, &result.error);
-    return remedy == HS__REMEDY_FAIL ? fail_save(code, &result.error, err) : HS_OK;
+    return remedy == HS__REMEDY_FAIL ? hs__error_copy(err, &result.error) : HS_OK;
 }
 
 /* Asks the session to call the hook in each run, not only when a save is due. */
@@ -535,7 +522,7 @@ static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t
                                       ? HS__REMEDY_FAIL
                                       : hs__raw_session_save_failed(session, step, (int)hook->on_failure, true, &error);
         if (remedy == HS__REMEDY_FAIL)
-            return fail_save(code, &error, err);
+            return hs__error_copy(err, &error);
         if (remedy == HS__REMEDY_CONTINUE)
             return HS_OK;
         background = false;
@@ -644,7 +631,7 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
     hs_error earlier = {0};
     hs_code code = poll_pending(hook, run, &earlier);
     if (code && which != HS_BOUNDARY_STOP)
-        return fail_save(code, &earlier, err);
+        return hs__error_copy(err, &earlier);
     bool due = true;
     if (which == HS_BOUNDARY_RUN && (code = hs_raw_session_any(session, hook->due, &due, err)))
         return code;
@@ -666,7 +653,7 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
     if (earlier.code) { /* the state of a stop was saved in spite of it, as it may change before the close */
         if (code)
             hs_log(hook->session_env, HS_LOG_ERROR, "%s", err->message);
-        return fail_save(earlier.code, &earlier, err);
+        return hs__error_copy(err, &earlier);
     }
     return code;
 }

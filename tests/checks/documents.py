@@ -4,7 +4,8 @@
 
 The guide's first program with an op equals examples/first_program, except for the layout. The difference shown in README.md is a
 part of the difference between the programs in examples/adopt. README.md and the pages of the guide do not exceed their limits of
-words. Each listed difference from TensorFlow has a test with its ID in the name. docs/errors.md explains every code.
+words. Each listed difference from TensorFlow has a test with its ID in the name. docs/errors.md explains every code, and shows
+the table of src/session/failure.c.
 docs/install.md lists the build options. Each line of a log that a header or a document shows in its text, such as
 "step 3: 2 steps/s", is in a test or in a console block, which a test compares with the output of a run. The tables of
 docs/benchmarks.md have the figures of docs/bench/results.jsonl. docs/testing.md counts tests and lines correctly, within 10 %.
@@ -48,6 +49,12 @@ codes = re.findall(r"^    (HS_\w+) = (\d+)", (root / "include/hooksess/status.h"
 explained = re.findall(r"^\| `(HS_\w+)` \| (\d+)", (root / "docs/errors.md").read_text(), re.M)
 if codes != explained or not codes:
     wrong.append(f"docs/errors.md does not explain the codes of status.h: {sorted(set(codes) ^ set(explained))}")
+decisions = re.findall(r"^    \{(HS_\w+), (true|false), (\w+), (\w+)\}", (root / "src/session/failure.c").read_text(), re.M)
+meaning = {"HS_OK": "any", "true": "set", "false": "any", "FAIL": "fails", "SKIP": "is skipped", "AS_ON_FAILURE_SAYS": "as `on_failure` says"}
+table = (root / "docs/errors.md").read_text().split("| `code` | `os_error` |")[1].split("\n\n")[0].split("\n")[2:]
+shown = [tuple(re.sub(r":.*", "", cell) for cell in row.strip("| ").split(" | ")) for row in table]
+if shown != [tuple(meaning.get(word, f"`{word}`") for word in row) for row in decisions] or not shown:
+    wrong.append(f"docs/errors.md does not show the decisions of src/session/failure.c: {decisions}")
 cmake = "".join((root / name).read_text() for name in ("CMakeLists.txt", "cmake/Dependencies.cmake", "src/tensorflow/CMakeLists.txt"))
 options = set(re.findall(r"\b(?:option|set|find_program)\((HOOKSESS_\w+)", cmake))
 table = (root / "docs/install.md").read_text().split("## Build options")[1]

@@ -56,10 +56,10 @@ typedef struct hs_saver_listener {
 /* .listeners = HS_LISTENERS({&ops, &state}) */
 #define HS_LISTENERS(...) HS__LIST(hs_saver_listener, __VA_ARGS__, {.ops = NULL})
 
-/* What happens if the file system or memory fails. The failed save is removed, older checkpoints stay, and the log gets a
- * warning. At a stop and at the end, SKIP fails, RETRY fails after 5 attempts, and PAUSE retries without a limit. After a
- * signal or hs_session_interrupt, RETRY and PAUSE fail early enough to close the session within signal_grace_secs, and at
- * a second signal. */
+/* What happens if the file system or memory fails. The failed save is removed, and older checkpoints stay. The log gets a
+ * warning for each failed save, and one for a pause. At a stop and at the end, SKIP fails, RETRY fails after 5 attempts,
+ * and PAUSE retries without a limit. After a signal or hs_session_interrupt, RETRY and PAUSE fail early enough to close
+ * the session within signal_grace_secs, and at a second signal. */
 typedef enum hs_save_failure {
     HS_SAVE_FAILURE_SKIP = 0,  /* training continues until the next save of the schedule */
     HS_SAVE_FAILURE_RETRY = 1, /* training continues; the save is retried after 1, 2, 4 ... 64 seconds */

@@ -19,8 +19,8 @@
  * status.json has ended, it crashed. While another process or session saves to the directory, neither file is changed.
  *
  * Files are replaced atomically. Only outcome.json and the last status are synced. A failed write does not end the
- * training: the log gets one warning, and hs_raw_session_failure() counts it. List this hook first: its `close` is then
- * called last.
+ * training: the log gets a warning for the first in a row, and hs_raw_session_failure() counts each. List this hook first:
+ * its `close` is then called last.
  *
  * In a group only rank 0 calls the hook. If the engine of the group ends the process (group.h) after the session was
  * created, the session writes outcome.json, without the failures.
