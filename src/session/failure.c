@@ -185,13 +185,14 @@ bool hs__raw_session_may_save(const hs_raw_session *raw, bool is_due)
 
 /* Best-effort hooks. */
 
-void hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err)
+/* The hook is called again when the backoff ends, or never after max_failures. */
+static void mute(struct hs_session *session, hs__hook *hook, const char *callback, const hs_error *error)
 {
     const hs_env *env = &session->env;
     hs__failure *f = &hook->cold->failure;
     const bool was_muted = hook->kinds == 0;
     f->callback = callback;
-    count(session, f, hook, hook->cold->ops.name, hs_session_global_step(session, NULL), err);
+    count(session, f, hook, hook->cold->ops.name, hs_session_global_step(session, NULL), error);
     hs__set_kinds(hook, 0);
     session->plans[0].is_whole = false;
     const bool disables = hook->cold->max_failures && f->in_a_row >= hook->cold->max_failures;
@@ -200,26 +201,46 @@ void hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, 
     session->failures.n_muted += !disables;
     session->failures.n_muted -= was_muted;
     if (disables)
-        hs_log(env, HS_LOG_WARNING, "%s; training continues without this hook", err->message);
+        hs_log(env, HS_LOG_WARNING, "%s; training continues without this hook", error->message);
     else
         hs_log(env, f->in_a_row > 1 ? HS_LOG_DEBUG : HS_LOG_WARNING, "%s; training continues, retrying in %lld s",
-               err->message, (long long)(wait_ns / SECOND));
-    hs__clear(err);
+               error->message, (long long)(wait_ns / SECOND));
 }
 
-/* Calls after_create_session again, which failed before the hook was suspended. */
-static void retry_create(struct hs_session *session, hs__hook *hook)
+void hs__name_failed_hook(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code,
+                          hs_error *err)
 {
-    hs_error error = {0};
-    session->callee = hook;
-    hs_code code = hook->cold->ops.after_create_session(hook->self, &session->raw, session->coordinator, &error);
-    hook->cold->create_pending = code != HS_OK;
-    if (code) {
-        hs__hook_failed(session, hook, "after_create_session", code, &error);
-        hs__mute(session, hook, "after_create_session", &error);
-    } else {
-        hs__clear_failures(session, hook, "after_create_session");
-    }
+    int64_t step;
+    bool has_step = session->raw.handle && session->raw.ops.global_step &&
+                    session->raw.ops.global_step(session->raw.handle, &step, NULL) == HS_OK;
+    if (err->code == HS_OK || !err->message[0])
+        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
+    err->code = code; /* the returned code wins over the code in `err` */
+    if (has_step)
+        hs_error_prefix(err, "hook '%s', %s at step %lld", hook->cold->ops.name, callback, (long long)step);
+    else
+        hs_error_prefix(err, "hook '%s', %s", hook->cold->ops.name, callback);
+    /* failures of best-effort hooks do not end the session; of the ranks of a group, the first failure counts */
+    if (code != HS_STOP && !hook->cold->best_effort && !session->failed_hook[0] && !session->agreement.settled)
+        snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
+}
+
+hs_code hs__hook_failed(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+{
+    hs__name_failed_hook(session, hook, callback, code, err);
+    if (!hook->cold->best_effort)
+        return code;
+    mute(session, hook, callback, err);
+    hs__clear(err);
+    return HS_OK;
+}
+
+/* After a failure of save_state or load_state, any callback that succeeds ends the failures in a row. */
+void hs__end_failures(struct hs_session *session, hs__hook *hook, const char *callback)
+{
+    const char *failed = hook->cold->failure.callback;
+    if (strcmp(failed, callback) == 0 || strcmp(failed, "save_state") == 0 || strcmp(failed, "load_state") == 0)
+        recovered(session, &hook->cold->failure);
 }
 
 void hs__unmute_due(struct hs_session *session)
@@ -234,16 +255,8 @@ void hs__unmute_due(struct hs_session *session)
         session->schedule.next_run = 0; /* it may be due */
         session->plans[0].is_whole = false;
         if (hook->cold->create_pending)
-            retry_create(session, hook);
+            hs__create_hook(session, hook, &(hs_error){0});
     }
-}
-
-/* After a failure of save_state or load_state, any callback that succeeds clears the failures. */
-void hs__clear_failures(struct hs_session *session, hs__hook *hook, const char *callback)
-{
-    const char *failed = hook->cold->failure.callback;
-    if (strcmp(failed, callback) == 0 || strcmp(failed, "save_state") == 0 || strcmp(failed, "load_state") == 0)
-        recovered(session, &hook->cold->failure);
 }
 
 /* What the session reports of all failures. */

@@ -24,25 +24,6 @@
 
 #include "base/cold.h"
 
-#include <stdio.h>
-
-void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err)
-{
-    int64_t step;
-    bool has_step = session->raw.handle && session->raw.ops.global_step &&
-                    session->raw.ops.global_step(session->raw.handle, &step, NULL) == HS_OK;
-    if (err->code == HS_OK || !err->message[0])
-        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
-    err->code = code; /* the returned code wins over the code in `err` */
-    if (has_step)
-        hs_error_prefix(err, "hook '%s', %s at step %lld", hook->cold->ops.name, callback, (long long)step);
-    else
-        hs_error_prefix(err, "hook '%s', %s", hook->cold->ops.name, callback);
-    /* failures of best-effort hooks do not end the session; of the ranks of a group, the first failure counts */
-    if (code != HS_STOP && !hook->cold->best_effort && !session->failed_hook[0] && !session->agreement.settled)
-        snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->cold->ops.name);
-}
-
 /* Handles the rare results of a callback: a requested stop; a failure; an error that the callback set although it
  * succeeded; the first success after failures. */
 HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code,
@@ -50,20 +31,20 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
 {
     if (session->context.stop) /* a failure of the same callback does not withdraw it */
         hs__stop_by_hook(session, hook->cold->ops.name, session->context.stop);
-    if (code) { /* fails the run, or mutes a best-effort hook */
-        hs__hook_failed(session, hook, callback, code, err);
-        /* HS_STOP ends the run and the loop, as if the hook had requested the stop. If the program or a signal requested
-         * the stop, the hook only passes it on. */
-        if (code == HS_STOP && !(hs__stops(session) & HS__STOP_OUTSIDE))
+    if (code == HS_STOP) {
+        hs__name_failed_hook(session, hook, callback, code, err);
+        /* It ends the run and the loop, as if the hook had requested the stop. If the program or a signal requested the
+         * stop, the hook only passes it on. */
+        if (!(hs__stops(session) & HS__STOP_OUTSIDE))
             hs__stop_by_hook(session, hook->cold->ops.name, HS__STOP_HOOK_DONE);
-        if (code == HS_STOP || !hook->cold->best_effort)
-            return code;
-        hs__mute(session, hook, callback, err);
+        return code;
     }
+    if (code && (code = hs__hook_failed(session, hook, callback, code, err)))
+        return code;
     if (err->code)
         hs__clear(err); /* the callback succeeded: later callbacks must not see its error */
-    if (hook->cold->failure.in_a_row && hook->kinds)
-        hs__clear_failures(session, hook, callback);
+    if (hook->kinds) /* it was not muted */
+        hs__hook_succeeded(session, hook, callback);
     return HS_OK;
 }
 

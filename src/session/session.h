@@ -259,9 +259,6 @@ static inline void hs__call_cleanup(struct hs_session **call)
         hs__call_abandoned(*call);
 }
 
-/* Prefixes the error of a callback with the hook, the callback and the step, and records the failed hook. */
-void hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err);
-
 /* Flushes the writers and calls the `boundary` callback of every hook. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
@@ -318,9 +315,12 @@ static inline bool hs__hooks_are_failing(const struct hs_session *session)
     return session->failures.n_failing > 0;
 }
 void hs__count_failures(const struct hs_session *session, hs_outcome *outcome);
-/* A callback of a best-effort hook failed: mutes the hook until its backoff ends, or disables it after max_failures. Logs
- * and clears the error. */
-void hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err);
+/* A callback failed. Completes the error, with the names of hook and callback, and returns `code`. A best-effort hook is
+ * muted until its backoff ends, or disabled after max_failures; then the error is logged and cleared. Returns HS_OK. */
+hs_code hs__hook_failed(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err);
+/* Completes the error only. */
+void hs__name_failed_hook(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code,
+                          hs_error *err);
 /* Hooks whose backoff has ended are called again. */
 void hs__unmute_due(struct hs_session *session);
 static inline void hs__unmute(struct hs_session *session)
@@ -332,8 +332,13 @@ static inline bool hs__is_disabled(const hs__hook *hook)
 {
     return hook->cold->failure.retry_at_ns == HS__RETRY_NEVER;
 }
-/* The callback succeeded after failures. If its last call failed, this ends the hook's failures in a row. */
-void hs__clear_failures(struct hs_session *session, hs__hook *hook, const char *callback);
+/* The callback succeeded. If its last call failed, this ends the hook's failures in a row. */
+void hs__end_failures(struct hs_session *session, hs__hook *hook, const char *callback);
+static inline void hs__hook_succeeded(struct hs_session *session, hs__hook *hook, const char *callback)
+{
+    if (hook->cold->failure.in_a_row)
+        hs__end_failures(session, hook, callback);
+}
 void hs__log_failures(const struct hs_session *session);
 /* For the writer cache: reports an error after which the writer continues. */
 void hs__report_writer_failure(void *session, const hs_error *error);

@@ -90,11 +90,8 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
         }
         if (!code || code == HS_STOP) /* the session is already stopping */
             continue;
-        hs__hook_failed(session, hook, callback, code, &error);
-        if (hook->cold->best_effort) {
-            hs__mute(session, hook, callback, &error);
+        if (!(code = hs__hook_failed(session, hook, callback, code, &error)))
             continue;
-        }
         if (hs__is_replica(session)) /* other ranks may wait in an agreement of the same hook */
             hs__agree_on_part(session, 0, code, &error);
         if (first->code)

@@ -218,6 +218,19 @@ void hs__attempts_free(struct hs_session *session)
 
 /* Creating and discarding the session. */
 
+hs_code hs__create_hook(struct hs_session *session, hs__hook *hook, hs_error *err)
+{
+    session->callee = hook;
+    hs_code code = hook->cold->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
+    if (code == HS_STOP)
+        code = hs_coordinator_request_stop(session->coordinator, NULL);
+    hook->cold->create_pending = code != HS_OK;
+    if (code)
+        return hs__hook_failed(session, hook, "after_create_session", code, err);
+    hs__hook_succeeded(session, hook, "after_create_session");
+    return HS_OK;
+}
+
 /* Sets *done if a hook reports that the training is complete. */
 static hs_code call_after_create(struct hs_session *session, bool *done, hs_error *err)
 {
@@ -227,19 +240,9 @@ static hs_code call_after_create(struct hs_session *session, bool *done, hs_erro
             continue;
         bool was_stopped = hs_coordinator_should_stop(session->coordinator);
         hs__set_current_hook(session, hook);
-        session->callee = hook;
-        hs_code code = hook->cold->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
-        if (code == HS_STOP)
-            code = hs_coordinator_request_stop(session->coordinator, NULL);
-        hook->cold->create_pending = code != HS_OK;
-        if (code) {
-            hs__hook_failed(session, hook, "after_create_session", code, err);
-            if (!hook->cold->best_effort)
-                return code;
-            hs__mute(session, hook, "after_create_session", err);
-        } else if (hook->cold->failure.in_a_row) {
-            hs__clear_failures(session, hook, "after_create_session");
-        }
+        hs_code code = hs__create_hook(session, hook, err);
+        if (code)
+            return code;
         hs__clear(err);
         if (!was_stopped && hs_coordinator_should_stop(session->coordinator) &&
             !hs_coordinator_error(session->coordinator, NULL)) {

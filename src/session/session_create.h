@@ -34,6 +34,8 @@ hs_code hs__close_raw(struct hs_session *session, hs_error *err);
  * *done to true if a hook of any rank reports that the training is complete, and otherwise leaves it unchanged. On failure
  * the caller calls hs__discard_raw or hs__close_all. */
 hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_error *err);
+/* Calls after_create_session of a hook. */
+hs_code hs__create_hook(struct hs_session *session, struct hs__hook *hook, hs_error *err);
 /* Ends everything that hs__create has created. Returns the error of a thread, unless the thread reported the loss of the
  * session. */
 hs_code hs__discard_raw(struct hs_session *session, hs_error *err);

@@ -116,11 +116,9 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         if (code) {
             if (code == HS_STOP && !err->message[0])
                 hs_error_set(err, code, "it returned HS_STOP; to make no step, return it from after_create_session");
-            hs__hook_failed(session, hook, "begin", code, err);
-            if (!hook->cold->best_effort)
-                return code;
             hook->cold->max_failures = 1; /* begin is not retried */
-            hs__mute(session, hook, "begin", err);
+            if ((code = hs__hook_failed(session, hook, "begin", code, err)))
+                return code;
         }
         hs__clear(err); /* begin succeeded, or the hook is disabled: later hooks must not see its error */
     }

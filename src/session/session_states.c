@@ -88,9 +88,7 @@ static hs_code save_hook(void *self, hs_state_writer *out, hs_error *err)
     if (!code)
         return written;
     hs__clear(err);
-    hs__hook_failed(hook->cold->session, hook, "save_state", code, &error);
-    hs__mute(hook->cold->session, hook, "save_state", &error);
-    return HS_OK;
+    return hs__hook_failed(hook->cold->session, hook, "save_state", code, &error);
 }
 
 static hs_code load_hook(void *self, hs_state_reader *in, hs_error *err)
@@ -105,9 +103,7 @@ static hs_code load_hook(void *self, hs_state_reader *in, hs_error *err)
     hs__clear(err);
     if (!code)
         return HS_OK;
-    hs__hook_failed(hook->cold->session, hook, "load_state", code, &error);
-    hs__mute(hook->cold->session, hook, "load_state", &error);
-    return HS_OK;
+    return hs__hook_failed(hook->cold->session, hook, "load_state", code, &error);
 }
 
 static hs_code reshard_hook(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank, int32_t rank_count,
