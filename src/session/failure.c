@@ -112,11 +112,14 @@ hs_code hs_raw_session_report_result(hs_raw_session *raw, const char *name, hs_c
     return HS_OK;
 }
 
-void hs__report_writer_failure(void *of, const hs_error *error)
+void hs__report_writer_failures(void *of, int64_t n, const hs_error *error)
 {
     struct hs_session *session = of;
     static const char name[] = "summary writer";
-    count(session, record_of(session, NULL, name), NULL, name, hs_session_global_step(session, NULL), error);
+    hs__failure *f = record_of(session, NULL, name);
+    count(session, f, NULL, name, hs_session_global_step(session, NULL), error);
+    if (f)
+        f->failures += n - 1;
 }
 
 /* Saves. */

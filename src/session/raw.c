@@ -170,6 +170,5 @@ hs_code hs_raw_session_flush_writer(hs_raw_session *raw, hs_summary_writer *writ
     if (!raw || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_flush_writer: %s is NULL",
                             raw ? "writer" : "session");
-    return hs__writer_cache_flush_one(&hs__session_of(raw)->writers, writer, sync, hs__report_writer_failure,
-                                      hs__session_of(raw), err);
+    return hs__writer_cache_flush_one(&hs__session_of(raw)->writers, writer, sync, err);
 }

@@ -261,7 +261,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         session->context.boundary = which;
     else
         begin_context(session, NULL, which);
-    hs_code first = hs__writer_cache_flush(&session->writers, hs__report_writer_failure, session, err);
+    hs_code first = hs__writer_cache_flush(&session->writers, err);
     const bool is_last = which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END; /* all hooks get these, whatever fails */
     hs_error error = {0};
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {

@@ -340,8 +340,8 @@ static inline void hs__hook_succeeded(struct hs_session *session, hs__hook *hook
         hs__end_failures(session, hook, callback);
 }
 void hs__log_failures(const struct hs_session *session);
-/* For the writer cache: reports an error after which the writer continues. */
-void hs__report_writer_failure(void *session, const hs_error *error);
+/* For the writer cache: counts failures after which the writer continues. */
+void hs__report_writer_failures(void *session, int64_t n, const hs_error *error);
 
 /* session.c */
 

@@ -251,7 +251,7 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
         hs__refuse_inherited("session", error);
         return refuse_close(error);
     }
-    if (hs__writer_cache_flush(&session->writers, hs__report_writer_failure, session, &late) && !error->code)
+    if (hs__writer_cache_flush(&session->writers, &late) && !error->code)
         *error = late;
     hs__enter(session, HS_PHASE_END);
     join_threads(session, error);
@@ -264,7 +264,7 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
     if (hs__is_replica(session))
         hs__refuse_abandon(session);
     call_close_callbacks(session, &outcome);
-    if (hs__writer_cache_close(&session->writers, hs__report_writer_failure, session, &late) && !error->code)
+    if (hs__writer_cache_close(&session->writers, &late) && !error->code)
         *error = late;
     hs__count_failures(session, &outcome);
     hs__log_failures(session);

@@ -239,7 +239,7 @@ static hs_session *new_session(hs_backend backend, const hs_session_options *opt
     atomic_init(&session->stops, 0);
     atomic_init(&session->save_requests, 0);
     atomic_init(&session->abandonment_dir, NULL);
-    hs__writer_cache_init(&session->writers, &session->env);
+    session->writers = (hs__writer_cache){.env = &session->env, .report = hs__report_writer_failures, .user = session};
     if (hs__agreement_copy_options(&session->agreement, options, err)) {
         hs__session_free(session);
         return NULL;

@@ -9,11 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-void hs__writer_cache_init(hs__writer_cache *cache, const hs_env *env)
-{
-    *cache = (hs__writer_cache){.env = env};
-}
-
 static hs_code add(hs__writer_cache *cache, char *directory, hs_summary_writer *writer, hs_error *err)
 {
     hs_code code = hs__reserve(cache->env, &cache->items, &cache->capacity, cache->n + 1, sizeof *cache->items, err);
@@ -77,47 +72,45 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
 }
 
 /* Reports new failures of a writer that retries. */
-static void report_new(hs_summary_writer *writer, int64_t *reported, hs__writer_report report, void *user)
+static void report_new(const hs__writer_cache *cache, struct hs__cached_writer *item, const hs_writer_status *status)
 {
-    hs_writer_status status = hs_summary_writer_status(writer);
-    if (report && status.retries && status.failures != *reported)
-        report(user, &status.last_error);
-    *reported = status.failures;
+    if (status->retries && status->failures != item->failures)
+        cache->report(cache->user, status->failures - item->failures, &status->last_error);
+    item->failures = status->failures;
 }
 
-static hs_code flush(struct hs__cached_writer *item, bool sync, hs__writer_report report, void *user, hs_error *err)
+static hs_code flush(const hs__writer_cache *cache, struct hs__cached_writer *item, bool sync, hs_error *err)
 {
     hs_code code = hs_summary_writer_flush(item->writer, sync, err);
-    report_new(item->writer, &item->failures, report, user);
-    if (!code || !hs_summary_writer_status(item->writer).retries)
+    const hs_writer_status status = hs_summary_writer_status(item->writer);
+    report_new(cache, item, &status);
+    if (!code || !status.retries)
         return code;
-    if (err)
-        hs__clear(err);
+    hs__clear(err);
     return HS_OK;
 }
 
-hs_code hs__writer_cache_flush(hs__writer_cache *cache, hs__writer_report report, void *user, hs_error *err)
+hs_code hs__writer_cache_flush(hs__writer_cache *cache, hs_error *err)
 {
     hs_code first = HS_OK;
     for (size_t i = 0; i < cache->n; i++) {
-        hs_code code = flush(&cache->items[i], false, report, user, first ? NULL : err);
+        hs_code code = flush(cache, &cache->items[i], false, first ? NULL : err);
         first = first ? first : code;
     }
     return first;
 }
 
-hs_code hs__writer_cache_flush_one(hs__writer_cache *cache, hs_summary_writer *writer, bool sync, hs__writer_report report,
-                                   void *user, hs_error *err)
+hs_code hs__writer_cache_flush_one(hs__writer_cache *cache, hs_summary_writer *writer, bool sync, hs_error *err)
 {
     struct hs__cached_writer unknown = {.writer = writer};
     unknown.failures = hs_summary_writer_status(writer).failures;
     for (size_t i = 0; i < cache->n; i++)
         if (cache->items[i].writer == writer)
-            return flush(&cache->items[i], sync, report, user, err);
-    return flush(&unknown, sync, report, user, err);
+            return flush(cache, &cache->items[i], sync, err);
+    return flush(cache, &unknown, sync, err);
 }
 
-hs_code hs__writer_cache_close(hs__writer_cache *cache, hs__writer_report report, void *user, hs_error *err)
+hs_code hs__writer_cache_close(hs__writer_cache *cache, hs_error *err)
 {
     hs_code first = HS_OK;
     for (size_t i = 0; i < cache->n; i++) {
@@ -125,12 +118,12 @@ hs_code hs__writer_cache_close(hs__writer_cache *cache, hs__writer_report report
         if (!item->directory)
             continue; /* the program's */
         hs_error error = {0};
-        bool retries = hs_summary_writer_status(item->writer).retries;
-        report_new(item->writer, &item->failures, report, user);
+        const hs_writer_status status = hs_summary_writer_status(item->writer);
+        report_new(cache, item, &status);
         hs_summary_writer_close(item->writer, &error);
-        if (error.code && retries && report)
-            report(user, &error);
-        if (!first && !(error.code && retries))
+        if (error.code && status.retries)
+            cache->report(cache->user, 1, &error);
+        else if (!first)
             first = hs__error_copy(err, &error);
         hs__free(cache->env, item->directory);
     }

@@ -182,6 +182,30 @@ static void a_failed_after_create_session_is_called_again_later(void **state)
     assert_contains(p->t.log, "recovered after 2 failures in a row");
 }
 
+static hs_code fail_then_stop(probe *p, const probe_call *call)
+{
+    if (call->point != PROBE_CREATE)
+        return HS_OK;
+    return p->calls[PROBE_CREATE] == 1 ? hs_error_set(call->err, HS_UNKNOWN, "not yet") : HS_STOP;
+}
+
+/* HS_STOP means that the training is complete, as in the first call. */
+static void a_later_after_create_session_may_stop_the_training(void **state)
+{
+    play *p = *state;
+    play_probe(p, b, .act = fail_then_stop);
+    open_with_b(p, 0);
+    play_train(p);
+    assert_false(hs_session_should_stop(p->session));
+    hs_script_advance(p->script, 1);
+    play_train(p);
+    assert_int_equal(p->b.calls[PROBE_CREATE], 2);
+    assert_true(hs_session_should_stop(p->session));
+    play_close(p);
+    assert_int_equal(p->outcome.failures, 1);
+    assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
+}
+
 static void a_failing_end_does_not_fail_the_session(void **state)
 {
     play *p = *state;
@@ -362,6 +386,7 @@ int main(void)
         play_test(after_max_failures_the_hook_is_disabled),
         play_test(a_begin_that_fails_is_final),
         play_test(a_failed_after_create_session_is_called_again_later),
+        play_test(a_later_after_create_session_may_stop_the_training),
         play_test(a_failing_end_does_not_fail_the_session),
         play_test(the_outcome_and_the_log_count_failures),
         play_test(other_hooks_still_fail_the_run),

@@ -11,13 +11,15 @@ typedef struct {
     hs__writer_cache cache;
     hs_error err;
     int reports;
+    int64_t failures;  /* in all reports */
     hs_error reported; /* the last one */
 } fixture;
 
-static void note(void *user, const hs_error *error)
+static void note(void *user, int64_t failures, const hs_error *error)
 {
     fixture *f = user;
     f->reports++;
+    f->failures += failures;
     f->reported = *error;
 }
 
@@ -28,7 +30,7 @@ static int setup(void **state)
     test_env_init(&f->t);
     assert_int_equal(hs__env_copy(&f->env, &f->t.env, NULL), HS_OK);
     f->directory = test_make_directory();
-    hs__writer_cache_init(&f->cache, &f->env);
+    f->cache = (hs__writer_cache){.env = &f->env, .report = note, .user = f};
     *state = f;
     return 0;
 }
@@ -36,7 +38,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     fixture *f = *state;
-    hs__writer_cache_close(&f->cache, NULL, NULL, NULL);
+    hs__writer_cache_close(&f->cache, NULL);
     test_remove_directory(f->directory);
     size_t left = f->t.live;
     free(f);
@@ -69,7 +71,7 @@ static void flushing_flushes_each(void **state)
     fixture *f = *state;
     hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
     hs_summary_writer_scalar(get(f, "b"), "loss", 2, 2, NULL);
-    assert_ok(hs__writer_cache_flush(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_flush(&f->cache, &f->err), &f->err);
     assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
     assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
 }
@@ -81,7 +83,7 @@ static void each_creation_has_one_start(void **state)
     assert_ok(hs__writer_cache_start(&f->cache, a, 7, 1, &f->err), &f->err);
     assert_ok(hs__writer_cache_start(&f->cache, a, 7, 1, &f->err), &f->err);
     assert_ok(hs__writer_cache_start(&f->cache, a, 8, 5, &f->err), &f->err);
-    hs__writer_cache_flush(&f->cache, NULL, NULL, NULL);
+    hs__writer_cache_flush(&f->cache, NULL);
     assert_string_equal(events_text(test_path(f->directory, "a")), "version start@1 start@5");
 }
 
@@ -104,7 +106,7 @@ static void closing_writes_queued_events(void **state)
     fixture *f = *state;
     hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
     hs_summary_writer_scalar(get(f, "b"), "loss", 2, 2, NULL);
-    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_close(&f->cache, &f->err), &f->err);
     assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
     assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
 }
@@ -117,9 +119,9 @@ static void a_writer_of_the_program_is_flushed_but_not_closed(void **state)
     assert_ok(hs__writer_cache_use(&f->cache, own, &f->err), &f->err);
     assert_int_equal(f->cache.n, 1);
     hs_summary_writer_scalar(own, "loss", 1, 1, NULL);
-    assert_ok(hs__writer_cache_flush(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_flush(&f->cache, &f->err), &f->err);
     assert_string_equal(events_text(f->directory), "version loss=1@1");
-    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_close(&f->cache, &f->err), &f->err);
     assert_ok(hs_summary_writer_scalar(own, "loss", 2, 2, &f->err), &f->err);
     assert_ok(hs_summary_writer_close(own, &f->err), &f->err);
     assert_string_equal(events_text(f->directory), "version loss=1@1 loss=2@2");
@@ -154,7 +156,7 @@ static void a_failing_writer_does_not_stop_the_others(void **state)
     hs_summary_writer_scalar(own, "loss", 1, 1, NULL);
     hs_summary_writer_scalar(get(f, "b"), "loss", 2, 2, NULL);
     f->t.fail_file_at = f->t.file_calls + 1;
-    assert_fails(hs__writer_cache_flush(&f->cache, note, f, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
+    assert_fails(hs__writer_cache_flush(&f->cache, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
     assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
     assert_int_equal(f->reports, 0);
     hs_summary_writer_close(own, NULL);
@@ -166,16 +168,33 @@ static void a_failure_that_a_writer_retries_is_reported_once(void **state)
     hs_summary_writer *a = get(f, "a");
     hs_summary_writer_scalar(a, "loss", 1, 1, NULL);
     f->t.fail_file_at = f->t.file_calls + 1;
-    assert_ok(hs__writer_cache_flush(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_flush(&f->cache, &f->err), &f->err);
     assert_int_equal(f->reports, 1);
     assert_says(&f->reported, HS_RESOURCE_EXHAUSTED, "injected");
-    assert_ok(hs__writer_cache_flush(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_flush(&f->cache, &f->err), &f->err);
     assert_int_equal(f->reports, 1);
-    assert_ok(hs__writer_cache_flush_one(&f->cache, a, true, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_flush_one(&f->cache, a, true, &f->err), &f->err);
     assert_int_equal(f->reports, 1);
-    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_close(&f->cache, &f->err), &f->err);
     assert_string_equal(events_text(test_path(f->directory, "a")),
                         "version version loss=1@1 DAMAGED"); /* the first file ends in it */
+}
+
+/* The writer may also have retried by itself. */
+static void each_failed_attempt_counts(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *a = get(f, "a");
+    hs_summary_writer_scalar(a, "loss", 1, 1, NULL);
+    f->t.fail_file_at = f->t.file_calls + 1;
+    f->t.fail_file_on = true;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hs_summary_writer_flush(a, true, NULL), HS_RESOURCE_EXHAUSTED);
+    f->t.fail_file_at = 0;
+    assert_ok(hs__writer_cache_flush_one(&f->cache, a, true, &f->err), &f->err);
+    assert_int_equal(f->reports, 1);
+    assert_true(f->failures >= 3);
+    assert_int_equal(f->failures, hs_summary_writer_status(a).failures);
 }
 
 static void events_lost_at_the_end_are_reported(void **state)
@@ -184,7 +203,7 @@ static void events_lost_at_the_end_are_reported(void **state)
     hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
     f->t.fail_file_at = f->t.file_calls + 1;
     f->t.fail_file_on = true;
-    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_close(&f->cache, &f->err), &f->err);
     assert_int_equal(f->reports, 1);
     assert_true(test_env_logged(&f->t, "1 of 1 events of"));
 }
@@ -197,19 +216,20 @@ static void wr_014_a_directory_has_one_writer_in_the_process(void **state)
     hs_summary_writer *theirs, *a = get(f, "a");
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->t.env);
     hs_summary_writer *mine = hs_summary_writer_shared(test_path(f->directory, "a"), &options, &f->err);
-    hs__writer_cache_init(&other, &f->env);
+    other = (hs__writer_cache){.env = &f->env, .report = note, .user = f};
     assert_ok(hs__writer_cache_get(&other, test_path(f->directory, "a/"), &theirs, &f->err), &f->err);
     assert_ptr_equal(mine, a);
     assert_ptr_equal(theirs, a);
-    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_close(&f->cache, &f->err), &f->err);
     assert_ok(hs_summary_writer_close(mine, &f->err), &f->err);
     assert_ok(hs_summary_writer_scalar(theirs, "loss", 1, 1, &f->err), &f->err);
-    assert_ok(hs__writer_cache_close(&other, note, f, &f->err), &f->err);
+    assert_ok(hs__writer_cache_close(&other, &f->err), &f->err);
     assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
 }
 
-static void record_first(void *user, const hs_error *error)
+static void record_first(void *user, int64_t failures, const hs_error *error)
 {
+    (void)failures;
     hs_error *first = user;
     if (!first->code)
         *first = *error;
@@ -224,13 +244,12 @@ static hs_code get_and_use(test_env *t, void *user)
     hs_summary_writer *writer;
     events_remove(user);
     hs_code code = hs__env_copy(&env, &t->env, &err);
-    hs__writer_cache_init(&cache, &env);
+    cache = (hs__writer_cache){.env = &env, .report = record_first, .user = &reported};
     if (!code)
         code = hs__writer_cache_get(&cache, user, &writer, &err);
     if (!code)
         code = hs_summary_writer_scalar(writer, "loss", 1, 1, &err);
-    hs_code flushed = hs__writer_cache_flush(&cache, record_first, &reported, &err),
-            closed = hs__writer_cache_close(&cache, record_first, &reported, &err);
+    hs_code flushed = hs__writer_cache_flush(&cache, &err), closed = hs__writer_cache_close(&cache, &err);
     return code ? code : flushed ? flushed : closed ? closed : reported.code;
 }
 
@@ -254,6 +273,7 @@ int main(void)
         with_cache(a_directory_that_cannot_be_used_is_not_kept),
         with_cache(a_failing_writer_does_not_stop_the_others),
         with_cache(a_failure_that_a_writer_retries_is_reported_once),
+        with_cache(each_failed_attempt_counts),
         with_cache(events_lost_at_the_end_are_reported),
         with_cache(wr_014_a_directory_has_one_writer_in_the_process),
         with_cache(each_allocation_and_each_file_call),
