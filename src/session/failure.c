@@ -51,7 +51,9 @@ static void count(struct hs_session *session, hs__failure *f, const hs__hook *ho
                   const hs_error *error)
 {
     hs__failure **end = &session->failures.first;
-    if (f && !f->failures++) {
+    if (!f)
+        return;
+    if (!f->failures++) {
         while (*end)
             end = &(*end)->next;
         *end = f;
@@ -59,12 +61,11 @@ static void count(struct hs_session *session, hs__failure *f, const hs__hook *ho
         f->first_step = step;
         snprintf(f->name, sizeof f->name, "%s", name);
     }
-    if (f && !f->in_a_row++)
+    if (!f->in_a_row++)
         ++*(f->callback ? &session->failures.n_failing : &session->failures.n_reported);
-    if (f) {
-        f->last_step = step;
-        f->last = *error;
-    }
+    f->last_step = step;
+    f->last = *error;
+    f->retry_at_ns = HS__RETRY_BY_SCHEDULE;
 }
 
 static void recovered(struct hs_session *session, hs__failure *f)
@@ -84,7 +85,7 @@ static hs__failure *record_of(const struct hs_session *session, const hs__hook *
     if (!f && hook && strcmp(name, hook->cold->ops.name) == 0)
         return &hook->cold->work_failure;
     if (!f && (f = hs__alloc(&session->env, 1, sizeof *f)))
-        *f = (hs__failure){.is_allocated = true, .retry_at_ns = HS__RETRY_BY_SCHEDULE};
+        *f = (hs__failure){.is_allocated = true};
     return f;
 }
 
@@ -101,10 +102,13 @@ hs_code hs_raw_session_report_result(hs_raw_session *raw, const char *name, hs_c
         return code;
     if (code) {
         const int64_t step = hs_session_global_step(session, NULL);
+        char at[32] = "";
+        if (step >= 0)
+            snprintf(at, sizeof at, "step %lld: ", (long long)step);
         f = record_of(session, session->callee, name);
         count(session, f, session->callee, name, step, error);
-        hs_log(&session->env, f && f->in_a_row > 1 ? HS_LOG_DEBUG : HS_LOG_WARNING, "step %lld: %s: %s; training continues",
-               (long long)step, name, error->message);
+        hs_log(&session->env, f && f->in_a_row > 1 ? HS_LOG_DEBUG : HS_LOG_WARNING, "%s%s: %s; training continues", at,
+               name, error->message);
     } else if (session && session->failures.n_reported && (f = find_work(session, session->callee, name)) && f->in_a_row) {
         recovered(session, f);
     }
@@ -157,7 +161,6 @@ hs__remedy hs__raw_session_save_failed(hs_raw_session *raw, int64_t step, int on
         return HS__REMEDY_FAIL;
 
     count(session, f, session->callee, session->callee->cold->ops.name, step, error);
-    f->retry_at_ns = HS__RETRY_BY_SCHEDULE;
     if (pauses || retries)
         f->retry_at_ns = hs_env_monotonic_ns(&session->env) + (pauses ? 0 : wait_ns);
     char next[64] = "training continues";
