@@ -43,7 +43,7 @@ HS__COLD static hs_code finish_callback(struct hs_session *session, hs__hook *ho
         return code;
     if (err->code)
         hs__clear(err); /* the callback succeeded: later callbacks must not see its error */
-    if (hook->kinds) /* it was not muted */
+    if (hook->kinds)    /* it was not muted */
         hs__hook_succeeded(session, hook, callback);
     return HS_OK;
 }
@@ -181,9 +181,8 @@ static inline hs_code begin_run(struct hs_session *session, const hs_run_args *a
     begin_context(session, args, 0);
     hs__begin_timing(session, args->kind);
     hs__unmute(session);
-    session->observed = session->timing.on || hs__is_watched(session) || hs__hooks_are_failing(session) ||
-                        hs__is_replica(session); /* the ranks must know which hook requests the boundary */
-    session->level = 1;                          /* runs that callbacks make nest in this one */
+    session->observed = session->timing.on || hs__is_watched(session) || hs__hooks_are_failing(session);
+    session->level = 1; /* runs that callbacks make nest in this one */
     if (!(code = hs__schedule_before(session, err))) {
         const bool is_same = plan->is_whole && plan->caller == caller && plan->kind == args->kind && !args->options;
         if (is_same && plan->is_fixed)

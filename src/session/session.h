@@ -136,7 +136,6 @@ typedef struct hs__data_wait {
     atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
 } hs__data_wait;
 
-
 /* metrics.c */
 typedef struct hs__metrics {
     hs__metric *items;

@@ -45,10 +45,4 @@ void hs__reach_stop_boundary(struct hs_session *session);
 /* Logs the signal that stops the session. Not called by the signal handler, which cannot log. */
 void hs__log_stop_signal(const struct hs_session *session, unsigned stops);
 
-/* A code with which a session ends normally. */
-static inline bool hs__is_clean(hs_code code)
-{
-    return code == HS_OK || code == HS_OUT_OF_RANGE || code == HS_STOP;
-}
-
 #endif
