@@ -55,7 +55,8 @@ typedef struct hs_recovery {
     /* Seconds before the second attempt, doubled for each further one up to 60. A stop ends the wait. 0: 1 */
     double backoff_secs;
     /* Largest state in bytes to copy at the opening. Without a copy, recovery before the first save initializes again, or
-     * fails if a variable in the program's memory has neither `initial` nor `initialize`. 0: 1 GiB. HS_NEVER: no limit */
+     * fails if a variable in the program's memory has neither `initial` nor `initialize`, and a rollback fails. 0: 1 GiB.
+     * HS_NEVER: no limit */
     int64_t snapshot_limit;
     /* After a recovery, return HS_ABORTED instead of repeating the call: the caller prepares its batch again */
     bool return_aborted;

@@ -136,7 +136,7 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
     if (!code && given)
         code = hs__copy_restore_options(&options, &session->env, given, err);
     if (code || (code = hs_saver_hold(manager->saver, NULL, manager->prefix, err)) ||
-        (code = hs__restore_newest(manager->saver, session, manager->directory, &options, NULL, &found, err)))
+        (code = hs__restore_newest(manager->saver, session, manager->directory, &options, &found, err)))
         return code;
     bool any = found != NULL;
     hs__free(&session->env, found);

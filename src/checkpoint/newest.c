@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring the newest valid checkpoint of a directory: gather lists the checkpoints in the order in which they are tried,
- * restore_first falls back from damaged ones to older ones, and adopt makes the saver keep them. */
+ * restore_first falls back from damaged ones to older ones, on all ranks of a group, and adopt makes the saver keep them.
+ */
 #include "checkpoint/restore.h"
 
 #include "base/files.h"
 #include "base/map.h"
 #include "checkpoint/background.h"
+#include "ranks/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { PATH_SIZE = 4096 }; /* in messages: memory may be exhausted on one rank */
 
 /* A process may have been killed between a checkpoint and its state file (saver.h). Such a checkpoint, a successor, is
  * later than the newest of a state file that was not edited since. It is tried first. */
@@ -125,36 +129,62 @@ static hs_code gather(candidates *all, hs__checkpoint_state *state, hs_error *er
     return HS_OK;
 }
 
-/* *chosen is the index of the restored checkpoint, or HS__NONE if the directory has no checkpoint. If a checkpoint is
- * damaged, an older one is tried. If it cannot be read now (no permission, no memory, an I/O error), it may be intact, and
- * its steps must not be lost. */
+/* Restores a checkpoint on this rank. *damaged: an older one may be restored instead. On the other ranks, what only they
+ * cannot read is damage, too: rank 0 has read it. */
+static hs_code restore_here(hs_saver *saver, hs_raw_session *session, const char *path, const hs_restore_options *options,
+                            bool *damaged, hs_error *err)
+{
+    hs_code code = hs__restore(saver, session, path, options, damaged, err);
+    if (code && session->rank) {
+        *damaged = hs__is_damage_for_all(*damaged, err);
+        hs_log(&saver->env, HS_LOG_WARNING, "cannot restore '%s': %s", path, err->message);
+    }
+    return code;
+}
+
+/* Restores the first of the checkpoints of rank 0 that no rank finds damaged. *chosen is its index; HS__NONE: rank 0 has
+ * none. If a checkpoint is damaged, an older one is tried. If it cannot be read now (no permission, no memory, an I/O
+ * error), it may be intact, and its steps must not be lost. `path` receives its path. */
 static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const candidates *all,
-                             const hs_restore_options *options, const hs__acceptance *others, size_t *chosen, hs_error *err)
+                             const hs_restore_options *options, size_t *chosen, char path[PATH_SIZE], hs_error *err)
 {
     hs_error first = {0};
     *chosen = HS__NONE;
-    for (size_t i = 0; i < all->n; i++) {
+    for (size_t i = 0;; i++) {
         hs_error cause = {0};
-        bool damaged;
-        hs_code code = hs__restore(saver, session, all->items[i].path, options, &damaged, &cause);
-        if (!code && others && (code = others->accept(others->user, all->items[i].path, &damaged, &cause)) && damaged)
-            hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, all->items[i].path, cause.message);
-        if (!code) {
+        bool damaged = false, damaged_on_any;
+        memset(path, 0, PATH_SIZE); /* "": there is none */
+        if (all->n && i == all->n && !all->directory)
+            return hs__error_copy(err, &first);
+        if (all->n && i == all->n)
+            return hs_error_set(err, first.code == HS_NOT_FOUND ? HS_NOT_FOUND : HS_DATA_LOSS,
+                                "%s: none of its %zu checkpoints can be restored%s; the newest, '%s': %s", all->directory,
+                                all->n, session->ranks ? "" : "; nothing was changed", all->items[0].path, first.message);
+        if (i < all->n && strlen(all->items[i].path) >= PATH_SIZE)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is longer than %d bytes", PATH_SIZE);
+        if (i < all->n)
+            memcpy(path, all->items[i].path, strlen(all->items[i].path));
+        hs_code code = hs__ranks_from_chief(session->ranks, HS__CALL_RESTORE, path, PATH_SIZE, err);
+        if (code || !*path)
+            return code;
+        code = restore_here(saver, session, path, options, &damaged, &cause);
+        if (code && !damaged) /* the other ranks learn of it in their next message */
+            return hs__error_copy(err, &cause);
+        if ((code = hs__ranks_any(session->ranks, HS__CALL_RESTORE, damaged, &damaged_on_any, err)))
+            return code;
+        if (!damaged_on_any) {
             *chosen = i;
-            hs__raw_session_restored_newest(session);
             return HS_OK;
         }
-        if (!damaged)
-            return hs__error_copy(err, &cause);
-        hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", all->items[i].path, cause.message);
+        if (!damaged) {
+            hs_error_set(&cause, HS_DATA_LOSS, "another rank found damage, and logged it");
+            hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, path, cause.message);
+        }
+        if (!session->rank)
+            hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", path, cause.message);
         if (!first.code)
             first = cause;
     }
-    if (all->n == 0)
-        return HS_OK;
-    return hs_error_set(err, first.code == HS_NOT_FOUND ? HS_NOT_FOUND : HS_DATA_LOSS,
-                        "%s: none of its %zu checkpoints can be restored%s; the newest, '%s': %s", all->directory, all->n,
-                        others ? "" : "; nothing was changed", all->items[0].path, first.message);
 }
 
 /* Copies metrics, pins and times from the state file. */
@@ -205,24 +235,36 @@ static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoin
 }
 
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
-                           const hs_restore_options *options, const hs__acceptance *others, char **restored, hs_error *err)
+                           const hs_restore_options *options, char **restored, hs_error *err)
 {
     candidates all = begin_candidates(&saver->env, directory);
     hs__checkpoint_state state = {.env = &saver->env};
+    char path[PATH_SIZE];
     size_t chosen = HS__NONE;
     *restored = NULL;
     hs__background_wait(saver); /* the one in progress will be the newest */
-    hs_code code = gather(&all, &state, err);
+    hs_code code = directory && !session->rank ? gather(&all, &state, err) : HS_OK;
     if (!code)
-        code = restore_first(saver, session, &all, options, others, &chosen, err);
-    if (!code && chosen != HS__NONE && !(code = adopt(saver, &all, &state, chosen, err))) {
-        *restored = hs__strdup(&session->env, all.items[chosen].path);
-        if (!*restored)
-            code = hs__no_memory(err, strlen(all.items[chosen].path), "a path");
+        code = restore_first(saver, session, &all, options, &chosen, path, err);
+    if (!code && chosen != HS__NONE && !session->rank) {
+        hs__raw_session_restored_newest(session);
+        code = adopt(saver, &all, &state, chosen, err);
     }
+    if (!code && chosen != HS__NONE && !(*restored = hs__strdup(&session->env, path)))
+        code = hs__no_memory(err, strlen(path), "a path");
     hs__checkpoint_state_free(&state);
     free_candidates(&all);
     return code;
+}
+
+hs_code hs__restore_one(hs_saver *saver, hs_raw_session *session, const char *path, const hs_restore_options *options,
+                        hs_error *err)
+{
+    candidate one = {.path = path};
+    const candidates all = {.env = &saver->env, .items = &one, .n = session->rank ? 0 : 1};
+    char restored[PATH_SIZE];
+    size_t chosen;
+    return restore_first(saver, session, &all, options, &chosen, restored, err);
 }
 
 hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)

@@ -21,19 +21,16 @@ hs_code hs__restore_archive(const hs__selection *selection, hs_raw_session *sess
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
                     bool *damaged, hs_error *err);
 
-/* Restores a checkpoint that this process has restored on the other ranks of its group. *damaged: it failed because one of
- * them found damage. */
-typedef struct hs__acceptance {
-    hs_code (*accept)(void *user, const char *path, bool *damaged, hs_error *err);
-    void *user;
-} hs__acceptance;
-
-/* restore_newest.c. `others` is NULL without a group. Restores the newest valid checkpoint of a directory. Candidates, in
- * this order: those later than the newest of the state file, left by a crash (saver.h); the newest of the state file; the
- * others that it lists; all others that are found. *restored is the path, for hs__free; NULL: the directory has no
- * checkpoint. A damaged checkpoint is skipped with a warning. DATA_LOSS or NOT_FOUND: all were skipped. A checkpoint that
- * the system cannot read now, or that does not fit the model, is an error, and no other is tried. */
+/* newest.c. Restores the newest valid checkpoint of a directory. Candidates, in this order: those later than the newest of
+ * the state file, left by a crash (saver.h); the newest of the state file; the others that it lists; all others that are
+ * found. *restored is the path, for hs__free; NULL: the directory has no checkpoint, or is NULL. A damaged checkpoint is
+ * skipped with a warning. DATA_LOSS or NOT_FOUND: all were skipped. A checkpoint that the system cannot read now, or that
+ * does not fit the model, is an error, and no other is tried. In a group all ranks call it, and restore what rank 0 finds.
+ */
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
-                           const hs_restore_options *options, const hs__acceptance *others, char **restored, hs_error *err);
+                           const hs_restore_options *options, char **restored, hs_error *err);
+/* The same with one checkpoint. In a group: that of rank 0. */
+hs_code hs__restore_one(hs_saver *saver, hs_raw_session *session, const char *path, const hs_restore_options *options,
+                        hs_error *err);
 
 #endif

@@ -15,7 +15,6 @@
 #include "hooks/finite_spike.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
-#include "hooks/ranks.h"
 #include "session/services.h"
 
 #include <math.h>
@@ -307,7 +306,6 @@ typedef struct {
 typedef struct {
     hs__hook_base base;
     watched_list watched;
-    hs_run_args args;
     hs_guard_policy policy;
     int64_t skips, max_skips;
     char *update_op;
@@ -340,38 +338,13 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code;
 }
 
-/* While a snapshot is to be taken or freed, the session calls the hook in each run, not only to check it. */
-static void watch_runs(const finite_guard *hook, hs_raw_session *session)
-{
-    const bool watches = hook->rollback.snapshot_pending || hook->rollback.snapshot;
-    if (hs__trigger_is_set(&hook->base.when)) /* otherwise it is called in each run */
-        hs_raw_session_due_from(session, watches ? 0 : HS_NEVER);
-}
-
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     finite_guard *hook = self;
     (void)coordinator, (void)err;
     hook->rollback_pending = false;
-    hook->rollback.snapshot_pending = hook->policy == HS_GUARD_ROLLBACK;
-    watch_runs(hook, session);
-    return HS_OK;
-}
-
-static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
-    finite_guard *hook = self;
-    hs_raw_session *session = hs_run_context_session(run);
-    if (hook->rollback.snapshot_pending) {
-        hs_code code = hs__rollback_snapshot(&hook->rollback, session, err);
-        if (code)
-            return code;
-    } else if (hook->rollback.snapshot) {
-        hs__rollback_drop_outdated(&hook->rollback, session);
-    }
-    watch_runs(hook, session);
-    if (hs__run_context_is_due(run))
-        *args = &hook->args;
+    if (hook->policy == HS_GUARD_ROLLBACK)
+        hs__raw_session_keep_last_good(session);
     return HS_OK;
 }
 
@@ -451,8 +424,6 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     finite_guard *hook = self;
     hs_raw_session *session = hs_run_context_session(run);
     finding *found = &hook->found;
-    if (!hs__run_context_is_due(run))
-        return HS_OK;
     hs_code code = inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, found, err);
     if (code)
         return code;
@@ -512,13 +483,6 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     return hs__rollback_restore(&hook->rollback, run, hook->found.step, hook->found.first, err);
 }
 
-static void close_hook(void *self, const hs_outcome *outcome)
-{
-    finite_guard *hook = self;
-    (void)outcome;
-    hs__rollback_close(&hook->rollback);
-}
-
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const finite_guard *hook = self;
@@ -557,10 +521,10 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = HS_INIT(
-    hs_hook_ops, .name = "finite_guard", .begin = begin, .after_create_session = after_create_session,
-    .before_run = before_run, .after_run = after_run, .boundary = boundary, .close = close_hook, .save_state = save_state,
-    .load_state = load_state, .destroy = destroy, .state_version = 1, .state_bytes = sizeof(record));
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "finite_guard", .begin = begin, .after_create_session = after_create_session,
+            .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state,
+            .destroy = destroy, .state_version = 1, .state_bytes = sizeof(record));
 
 /* Options. */
 
@@ -689,7 +653,7 @@ static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, 
             all[n++] = lists[stage][i];
     hook->watched.names = hs__hook_names(hook, all, err);
     hs_env_free(&hook->base.env, all);
-    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->watched.names);
+    hook->base.fetches = hook->watched.names;
     return hook->watched.names ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 

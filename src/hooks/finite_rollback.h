@@ -22,23 +22,16 @@ typedef struct hs__rollback {
     double factor;
     int64_t skip_batches;
     hs__number number;                  /* the learning rate */
-    bool snapshot_pending;              /* no run was made since the session was created */
-    hs_state_copy *snapshot;            /* of the state before the first run. NULL: not taken, or dropped */
     hs__rollback_count count, restored; /* now; in the last restored state */
     char history[512];                  /* "step 12 to 8, ...", of this session */
 } hs__rollback;
 
 hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error *err);
-/* Call in the first run after each creation of the session: copies the state if no checkpoint can be restored instead. */
-hs_code hs__rollback_snapshot(hs__rollback *rollback, hs_raw_session *session, hs_error *err);
-/* Call in the other runs: frees the snapshot if a later state was saved. */
-void hs__rollback_drop_outdated(hs__rollback *rollback, const hs_raw_session *session);
 /* False: max_rollbacks is reached. */
 bool hs__rollback_allowed(const hs__rollback *rollback);
 /* Rolls back from the bad step. On failure the state in memory is undefined, and saves are refused. */
 hs_code hs__rollback_restore(hs__rollback *rollback, hs_run_context *run, int64_t bad_step, const char *why, hs_error *err);
 /* Call in load_state. */
 hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *loaded, hs_error *err);
-void hs__rollback_close(hs__rollback *rollback);
 
 #endif

@@ -32,6 +32,7 @@ static void name_call(char *text, size_t size, uint64_t kind, const char *hook)
         [HS__CALL_END_OF_RUN] = "the end of a training run",
         [HS__CALL_END_OF_BOUNDARIES] = "the end of the last boundaries",
         [HS__CALL_CLOSE] = "the close",
+        [HS__CALL_RESTORE] = "the restore of a checkpoint",
         [HS__CALL_ANY] = "hs_raw_session_any",
         [HS__CALL_FROM_CHIEF] = "hs_raw_session_from_chief",
         [HS__CALL_GATHER] = "hs_raw_session_gather",

@@ -45,13 +45,14 @@ enum { HS__SAYS, HS__SAYS_NOT, HS__KIND, HS__NOT_KIND, HS__NUMBER, HS__NOT_NUMBE
 #define HS__WORD1_NOT_ENDED   ((uint64_t)1 << 1)
 #define HS__WORD1_HAS_INPUT   ((uint64_t)1 << 2)
 
-/* The calls with which a rank sends a message. Those of HS__CALL_ANY and after it may be a hook's. */
+/* The calls with which a rank sends a message: of the session, and from HS__CALL_ANY on of a hook or the program. */
 typedef enum hs__rank_call {
     HS__CALL_OPENING = 1,
     HS__CALL_GATE,
     HS__CALL_END_OF_RUN,
     HS__CALL_END_OF_BOUNDARIES,
     HS__CALL_CLOSE,
+    HS__CALL_RESTORE,
     HS__CALL_ANY,
     HS__CALL_FROM_CHIEF,
     HS__CALL_GATHER,

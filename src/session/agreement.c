@@ -107,7 +107,7 @@ static void fill_words(struct hs_session *session, uint64_t kind, uint64_t numbe
 {
     const unsigned agreed = word & HS__WORD_CLOSING ? HS__STOP_AGREED | HS__STOP_STEP : HS__STOP_AGREED;
     const unsigned requests = atomic_load_explicit(&session->save_requests, memory_order_relaxed);
-    const bool at_step = is_of_step(kind), is_verb = (kind & 0xff) >= HS__CALL_ANY;
+    const bool at_step = is_of_step(kind), is_verb = (kind & 0xff) >= HS__CALL_RESTORE;
     words[HS__SAYS] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
                       /* not while the ranks restore, one after the other, after a refusal */
                       (session->raw.saves_refused.code && !is_verb ? HS__WORD_SAVES_REFUSED : 0) |
@@ -603,23 +603,6 @@ hs_code hs_raw_session_send_variable(hs_raw_session *raw, const char *name, hs_e
 }
 
 /* The opening and the recovery. */
-
-hs_code hs__send_path(struct hs_session *session, hs_code code, const char *path, hs_error *err)
-{
-    char text[HS__PATH_SIZE] = "";
-    if (!code && strlen(path) >= sizeof text)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is longer than %zu bytes", sizeof text);
-    if (code)
-        return hs__agree_on_part(session, 0, code, err);
-    memcpy(text, path, strlen(path) + 1);
-    return hs__ranks_from_chief(session->raw.ranks, HS__CALL_OPENING, text, sizeof text, err);
-}
-
-hs_code hs__receive_path(struct hs_session *session, char path[HS__PATH_SIZE], hs_error *err)
-{
-    memset(path, 0, HS__PATH_SIZE);
-    return hs__ranks_from_chief(session->raw.ranks, HS__CALL_OPENING, path, HS__PATH_SIZE, err);
-}
 
 hs_code hs__send_variables(struct hs_session *session, hs_error *err)
 {

@@ -6,7 +6,7 @@
 
 static void on_saved(void *owner)
 {
-    hs__release_initial_state(owner);
+    hs__last_good_saved(owner);
     hs__schedule_saved(owner);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery: hs__recover creates a lost session again, with a backoff between attempts; hs__create_with_retries does so at
- * the opening. A copy of the initial state is kept until a checkpoint replaces it (hs__release_initial_state). */
+ * the opening. The state to which it returns is the last good one (last_good.h). */
 #include "session/session.h"
 
 #include "base/backoff.h"
@@ -16,18 +16,11 @@ void hs__recovery_init(struct hs_session *session)
     session->recovery.options.max_attempts = HS_NEVER;
 }
 
-void hs__recovery_free(struct hs_session *session)
-{
-    hs_state_copy_free(session->recovery.initial);
-}
-
 hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err)
 {
     hs_recovery *to = &session->recovery.options;
     *to = (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
-    if (!given)
-        return HS_OK;
-    hs_code code = HS_STRUCT_TAKE(hs_recovery, reserved, to, given, err);
+    hs_code code = given ? HS_STRUCT_TAKE(hs_recovery, reserved, to, given, err) : HS_OK;
     if (code)
         return code;
     if (to->max_attempts < HS_NEVER || to->snapshot_limit < HS_NEVER || !(to->backoff_secs >= 0 && to->backoff_secs < 1e9))
@@ -60,80 +53,6 @@ hs_code hs__find_cause(const struct hs_session *session, hs_code code, hs_error 
         return code;
     *error = thread_error;
     return thread_error.code;
-}
-
-/* The copy of the initial state. */
-
-static bool within_limit(const struct hs_session *session)
-{
-    hs_variable variable;
-    int64_t bytes = 0, limit = session->recovery.options.snapshot_limit;
-    for (size_t i = 0; limit != HS_NEVER && hs_backend_variable(session->raw.backend, i, &variable); i++) {
-        int64_t elements = hs_shape_elements(&variable.shape), size = (int64_t)hs_dtype_size(variable.dtype);
-        if (variable.flags & HS_VARIABLE_LOCAL || elements <= 0 || size == 0)
-            continue;
-        if (elements > (limit - bytes) / size)
-            return false;
-        bytes += elements * size;
-    }
-    return true;
-}
-
-bool hs__restores_partly(const hs_restore_options *options)
-{
-    return (options->skip && *options->skip) || options->allow_missing;
-}
-
-static char *newest_checkpoint(const struct hs_session *session)
-{
-    const char *directory = session->creation.checkpoint_dir;
-    return directory ? hs_checkpoint_latest(&session->env, directory, NULL, NULL) : NULL;
-}
-
-/* True if recovery would restore the whole current state from checkpoint_dir. A restored or saved checkpoint may be
- * elsewhere: an init function may have restored it, hooks may save to another directory, and the checkpoint of
- * checkpoint_prefix may be deleted. */
-static bool is_in_checkpoint(const struct hs_session *session)
-{
-    if ((!session->raw.restored_from && session->raw.saved_step < 0) ||
-        hs__restores_partly(&session->creation.restore_options))
-        return false;
-    char *newest = newest_checkpoint(session);
-    hs_env_free(&session->env, newest);
-    return newest != NULL;
-}
-
-static void copy_initial_state(struct hs_session *session)
-{
-    hs_raw_session *raw = &session->raw;
-    hs_error error = {0};
-    if (session->recovery.options.max_attempts < 0 || session->creation.is_worker || !raw->ops.read_variable ||
-        !raw->ops.write_variable || is_in_checkpoint(session))
-        return;
-    if (!within_limit(session))
-        hs_log(&session->env, HS_LOG_WARNING,
-               "the initial state is larger than hs_recovery.snapshot_limit (%lld bytes) and is not copied; recovery is "
-               "impossible until a checkpoint is saved",
-               (long long)session->recovery.options.snapshot_limit);
-    else if (hs_raw_session_copy_state(raw, &session->recovery.initial, &error))
-        hs_log(&session->env, HS_LOG_WARNING,
-               "cannot copy the initial state; recovery is impossible until a checkpoint is saved: %s", error.message);
-}
-
-void hs__release_initial_state(struct hs_session *session)
-{
-    hs_restore_options *options = &session->creation.restore_options;
-    const char *restored_from = session->raw.restored_from;
-    char *newest = session->recovery.initial || hs__restores_partly(options) ? newest_checkpoint(session) : NULL;
-    bool is_new = newest && !(restored_from && strcmp(newest, restored_from) == 0);
-    hs_env_free(&session->env, newest);
-    if (!is_new)
-        return;
-    hs_state_copy_free(session->recovery.initial);
-    session->recovery.initial = NULL;
-    options->skip = NULL; /* this session's checkpoints are complete, and have its own names */
-    options->names = NULL;
-    options->allow_missing = false;
 }
 
 int64_t hs_session_recoveries(const hs_session *session)
@@ -218,8 +137,8 @@ hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
         code = recreate_with_retries(session, false, done, err);
     }
     session->recovery.attempts = 0;
-    if (!code)
-        copy_initial_state(session);
+    if (!code && (code = hs__last_good_keep(session, err)) && hs__is_replica(session))
+        hs__agree_on_part(session, 0, code, err); /* the other ranks learn of it in their next message */
     return code;
 }
 
@@ -230,7 +149,7 @@ static void log_recovery(struct hs_session *session, int64_t lost_step)
         snprintf(before, sizeof before, " from a failure at step %lld", (long long)lost_step);
     hs_log(&session->env, HS_LOG_INFO, "step %lld: recovered%s%s", (long long)hs_session_global_step(session, NULL), before,
            session->raw.restored_from    ? "" /* the restore has logged the checkpoint */
-           : session->recovery.initial   ? ", with a copy of the initial state"
+           : session->last_good.copy     ? ", with a copy of the initial state"
            : session->creation.is_worker ? ", with the chief's state"
                                          : ", initialized again");
 }

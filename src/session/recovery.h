@@ -7,16 +7,14 @@
 
 /* The recovery of a lost session. recovery.c writes the members. */
 typedef struct hs__recovery {
-    hs_recovery options;    /* max_attempts HS_NEVER: no recovery */
-    hs_state_copy *initial; /* the state after the opening, until a checkpoint replaces it; NULL: not copied */
-    int64_t attempts;       /* since training last went beyond `furthest` */
-    int64_t furthest;       /* the highest step at which the session was lost */
+    hs_recovery options; /* max_attempts HS_NEVER: no recovery */
+    int64_t attempts;    /* since training last went beyond `furthest` */
+    int64_t furthest;    /* the highest step at which the session was lost */
     int64_t completed;
     bool cut_short; /* a stop request ended the backoff before an attempt */
 } hs__recovery;
 
 void hs__recovery_init(struct hs_session *session);
-void hs__recovery_free(struct hs_session *session);
 hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err);
 /* hs__create at the opening, repeated as often as hs_recovery allows. */
 hs_code hs__create_with_retries(struct hs_session *session, hs_error *err);
@@ -38,9 +36,5 @@ typedef enum hs__recovery_end {
  * newest checkpoint or the copy of its initial state. *code and *err receive the result of the call: of HS__RECOVERED
  * HS_OK. In a step function the session is recovered after the whole function. */
 hs__recovery_end hs__recover(struct hs_session *session, bool caller_repeats, hs_code *code, hs_error *err);
-/* True if the options leave some variables unrestored. */
-bool hs__restores_partly(const hs_restore_options *options);
-/* A checkpoint was saved: frees the copy of the initial state, if a recovery will find the checkpoint. */
-void hs__release_initial_state(struct hs_session *session);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef HS_SESSION_SERVICES_H
 #define HS_SESSION_SERVICES_H
 
+#include <hooksess/checkpoint.h>
 #include <hooksess/hook.h>
 
 #include "summary/trace.h"
@@ -45,6 +46,13 @@ hs__remedy hs__raw_session_save_failed(hs_raw_session *session, int64_t step, in
 bool hs__raw_session_saves_fail(const hs_raw_session *session);
 /* Whether this hook saves in this run: `is_due`, or after failures as on_failure says: when the backoff ends. */
 bool hs__raw_session_may_save(const hs_raw_session *session, bool is_due);
+
+/* In after_create_session: the hook may roll back. Before a checkpoint is saved, a copy in memory is the state to return
+ * to (last_good.h). */
+void hs__raw_session_keep_last_good(hs_raw_session *session);
+/* In a boundary: returns to the last good state, the newest checkpoint that all ranks can read or that copy, with `saver`
+ * (NULL: the scaffold's). In a group all ranks call it. After a failure the state is undefined: refuse saves. */
+hs_code hs__raw_session_roll_back(hs_raw_session *session, hs_saver *saver, hs_error *err);
 
 /* Records the times of all callbacks until the next run and its boundary are over. */
 void hs__run_context_record_spans(hs_run_context *run);

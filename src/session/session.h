@@ -10,6 +10,7 @@
 #include "session/agreement.h"
 #include "session/failure.h"
 #include "session/hook_cost.h"
+#include "session/last_good.h"
 #include "session/merge_fetches.h"
 #include "session/recovery.h"
 #include "session/schedule.h"
@@ -29,7 +30,7 @@
  *
  *   session_open.c, session_close.c   opening and closing, from every state in which a part has failed
  *   session_create.c                  the parts that are created again after a loss: the backend's session, its values, threads
- *   recovery.c                        retries and backoff after a loss; the initial state
+ *   recovery.c, last_good.c           retries and backoff after a loss; the state to which the session returns
  *   run.c                             runs with hooks, steps that the caller computes
  *   schedule.c                        in which runs the hooks act
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
@@ -163,6 +164,7 @@ struct hs_session {
     hs__creation creation;
     hs__attempts attempts;
     hs__recovery recovery;
+    hs__last_good last_good;
     hs__schedule schedule;   /* schedule.c */
     hs__agreement agreement; /* agreement.c */
     hs__node_list common_fetches;
@@ -449,11 +451,6 @@ void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
 void hs__allow_abandon(struct hs_session *session);
 /* Before the session's hooks are closed. Waits until an abandonment is over. */
 void hs__refuse_abandon(struct hs_session *session);
-/* The chief sends a path, "": none, which the other ranks receive. `code` and `err`: it has failed instead. A path has a
- * fixed size, because memory may be exhausted on one rank. */
-enum { HS__PATH_SIZE = 4096 };
-hs_code hs__send_path(struct hs_session *session, hs_code code, const char *path, hs_error *err);
-hs_code hs__receive_path(struct hs_session *session, char path[HS__PATH_SIZE], hs_error *err);
 /* Sends the chief's saved variables to the other ranks. */
 hs_code hs__send_variables(struct hs_session *session, hs_error *err);
 /* collective_ops.c: fails if not all ranks call the hook, and its request executes a collective op that neither the program

@@ -223,7 +223,7 @@ void hs__session_free(hs_session *session)
     hs__run_plan_free(&session->plans[1]);
     hs_coordinator_free(session->coordinator);
     hs__attempts_free(session);
-    hs__recovery_free(session);
+    hs__last_good_free(session);
     hs__failures_free(session);
     hs__callback_timing_free(session);
     hs__free(&env, session->creation.checkpoint_dir);

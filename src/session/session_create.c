@@ -37,131 +37,32 @@ hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 
 /* The values of its variables. */
 
-/* True if saved variables are in the program's memory. Then a new session of the backend has the values of the lost one. */
-static bool has_outliving_variables(const struct hs_session *session)
+/* Without a checkpoint all ranks of a group initialize, and the chief sends its values. A copy has the same values on all
+ * ranks that have one. */
+static hs_code initialize(struct hs_session *session, bool recovering, hs_error *err)
 {
-    hs_variable variable;
-    for (size_t i = 0; hs_backend_variable(session->raw.backend, i, &variable); i++)
-        if (variable.flags & HS_VARIABLE_OUTLIVES && !(variable.flags & HS_VARIABLE_LOCAL))
-            return true;
-    return false;
-}
-
-/* True if a lost session returns to its state at the opening: a checkpoint that the opening skipped, or restored in part,
- * is not used, unless this session has saved since. */
-static bool restores_from_copy(const struct hs_session *session)
-{
-    const hs__creation *creation = &session->creation;
-    if (session->recovery.initial && (creation->checkpoint_prefix || hs__restores_partly(&creation->restore_options)))
-        return true;
-    return session->raw.saved_step < 0 && creation->restore == HS_RESTORE_NEVER;
-}
-
-/* Returns a lost session without a checkpoint to its state at the opening. */
-static hs_code reinitialize(struct hs_session *session, hs_error *err)
-{
-    hs_raw_session *raw = &session->raw;
-    if (!session->recovery.initial && has_outliving_variables(session))
-        return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "cannot recover: no checkpoint exists, and the initial state was not copied "
-                            "(hs_recovery.snapshot_limit)");
-    hs_code code = hs__startup_initialize(session, err);
-    if (code || session->recovery.initial)
-        return code ? code : hs_raw_session_restore_copy(raw, session->recovery.initial, err);
-    hs__raw_session_reinitialized(raw);
-    return HS_OK;
-}
-
-/* In a group the chief finds the checkpoint, and all ranks restore it. If one of them finds damage, the chief tries the
- * next one. Without a checkpoint all ranks initialize, and the chief sends its values. */
-
-/* Ends the restore of a checkpoint, which had the result `code` on this rank. Sets *damaged to true on all ranks if it is
- * true on one. */
-static hs_code agree_on_restore(struct hs_session *session, hs_code code, bool *damaged, hs_error *err)
-{
-    code = hs__agree_on_part(session, *damaged ? HS__WORD_YES : 0, *damaged ? HS_OK : code, err);
-    *damaged = session->agreement.word & HS__WORD_YES;
-    return code;
-}
-
-/* hs__acceptance.accept */
-static hs_code restore_followers(void *user, const char *path, bool *damaged, hs_error *err)
-{
-    hs_code code = hs__send_path(user, HS_OK, path, err);
-    *damaged = false;
-    if (code || (code = agree_on_restore(user, HS_OK, damaged, err)) || !*damaged)
-        return code;
-    return hs_error_set(err, HS_DATA_LOSS, "another rank found damage, and logged it");
-}
-
-static hs_code restore_chief(struct hs_session *session, bool recovering, bool *restored, hs_error *err)
-{
-    const hs__acceptance others = {restore_followers, session};
-    char *path = NULL;
-    const hs_restore_policy policy = recovering ? HS_RESTORE_IF_PRESENT : session->creation.restore;
-    hs_code code = HS_OK;
-    if (!(recovering && restores_from_copy(session)))
-        code = hs__startup_restore(session, policy, &others, &path, err);
-    *restored = path != NULL;
-    hs__free(&session->env, path);
-    return *restored ? code : hs__send_path(session, code, "", err);
-}
-
-static hs_code restore_follower(struct hs_session *session, bool *restored, hs_error *err)
-{
-    char path[HS__PATH_SIZE];
-    bool damaged;
-    for (;;) {
-        hs_error why = {0};
-        hs_code code = hs__receive_path(session, path, err);
-        *restored = path[0];
-        if (code || !*restored)
-            return code;
-        code = hs__startup_restore_path(session, path, NULL, &damaged, &why);
-        damaged = hs__is_damage_for_all(damaged, &why);
-        if (code)
-            hs_log(&session->env, HS_LOG_WARNING, "cannot restore '%s': %s", path, why.message);
-        hs__error_copy(err, &why);
-        if ((code = agree_on_restore(session, code, &damaged, err)) || !damaged)
-            return code;
-    }
-}
-
-static hs_code initialize_rank(struct hs_session *session, bool recovering, hs_error *err)
-{
-    hs_code code = recovering ? reinitialize(session, err) : hs__startup_initialize(session, err);
-    bool has_copy = recovering && session->recovery.initial; /* of the same values on all ranks that have one */
-    if ((code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err)))
+    const bool has_copy = recovering && session->last_good.copy;
+    hs_code code = recovering ? hs__last_good_initialize(session, err) : hs__startup_initialize(session, err);
+    if (!hs__is_replica(session) || (code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err)))
         return code;
     return session->agreement.word & HS__WORD_YES ? hs__send_variables(session, err) : HS_OK;
 }
 
-static hs_code restore_group(struct hs_session *session, bool recovering, hs_error *err)
-{
-    bool restored = false;
-    hs_code code = hs__open_raw(session, err);
-    if (!(code = hs__agree_on_part(session, 0, code, err)))
-        code = hs__is_chief(session) ? restore_chief(session, recovering, &restored, err)
-                                     : restore_follower(session, &restored, err);
-    if (!(code = hs__agree_on_part(session, 0, code, err)) && !restored)
-        code = initialize_rank(session, recovering, err);
-    return code ? code : hs__startup_finish(session, err);
-}
-
 static hs_code restore_or_initialize(struct hs_session *session, bool recovering, hs_error *err)
 {
-    if (hs__is_replica(session))
-        return restore_group(session, recovering, err);
+    const bool in_group = hs__is_replica(session);
+    bool restored = false;
     if (session->creation.is_worker)
         return hs__startup_wait(session, err);
-    const hs_restore_policy policy = recovering ? HS_RESTORE_IF_PRESENT : session->creation.restore;
-    char *path = NULL;
     hs_code code = hs__open_raw(session, err);
-    if (!code && !(recovering && restores_from_copy(session)))
-        code = hs__startup_restore(session, policy, NULL, &path, err);
-    if (!code && !path)
-        code = recovering ? reinitialize(session, err) : hs__startup_initialize(session, err);
-    hs__free(&session->env, path);
+    if (in_group)
+        code = hs__agree_on_part(session, 0, code, err);
+    if (!code)
+        code = hs__last_good_open(session, recovering, &restored, err);
+    if (in_group)
+        code = hs__agree_on_part(session, 0, code, err);
+    if (!code && !restored)
+        code = initialize(session, recovering, err);
     return code ? code : hs__startup_finish(session, err);
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the variables of a session that was just opened get their values, in the order of TensorFlow's SessionManager.
- * session_create.c calls hs__startup_restore, hs__startup_initialize if no checkpoint was restored, and
+ * session_create.c calls hs__last_good_open, hs__startup_initialize if no checkpoint was restored, and
  * hs__startup_finish, which checks that the variables are ready. A worker calls hs__startup_wait instead. */
 #include "session/session.h"
 
 #include "base/text.h"
-#include "checkpoint/restore.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,68 +14,6 @@ static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *fe
     hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(op), .feeds = feeds), NULL, err);
     if (code)
         hs_error_prefix(err, "cannot run '%s'", op);
-    return code;
-}
-
-/* Restoring. */
-
-static void log_restored(hs_raw_session *session, const hs_saver *saver, const char *path, int64_t began_ns)
-{
-    char bytes[HS__NUMBER_TEXT], secs[HS__NUMBER_TEXT], at[48] = "";
-    int64_t step = hs_raw_session_global_step(session, NULL);
-    if (step >= 0)
-        snprintf(at, sizeof at, "step %lld: ", (long long)step);
-    hs_log(&session->env, HS_LOG_INFO, "%srestored %s (%s, %s)", at, path,
-           hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)),
-           hs__secs_text(secs, (double)(hs_env_monotonic_ns(&session->env) - began_ns) / 1e9));
-}
-
-hs_code hs__startup_restore_path(struct hs_session *session, const char *path, const hs__acceptance *others, bool *damaged,
-                                 hs_error *err)
-{
-    hs_saver *saver = hs_scaffold_fields(session->scaffold)->saver;
-    const int64_t began_ns = hs_env_monotonic_ns(&session->env);
-    hs_code code = hs__restore(saver, &session->raw, path, &session->creation.restore_options, damaged, err);
-    if (!code && others)
-        code = others->accept(others->user, path, damaged, err);
-    if (!code)
-        log_restored(&session->raw, saver, path, began_ns);
-    return code;
-}
-
-static hs_code restore_prefix(struct hs_session *session, const hs__acceptance *others, char **path, hs_error *err)
-{
-    const char *prefix = session->creation.checkpoint_prefix;
-    bool damaged;
-    char *copy = hs__strdup(&session->env, prefix);
-    if (!copy)
-        return hs__no_memory(err, strlen(prefix), "a path");
-    hs_code code = hs__startup_restore_path(session, copy, others, &damaged, err);
-    if (code)
-        hs__free(&session->env, copy);
-    else
-        *path = copy;
-    return code;
-}
-
-hs_code hs__startup_restore(struct hs_session *session, hs_restore_policy policy, const hs__acceptance *others, char **path,
-                            hs_error *err)
-{
-    const hs__creation *creation = &session->creation;
-    *path = NULL;
-    if (creation->checkpoint_prefix)
-        return restore_prefix(session, others, path, err);
-    if (!creation->checkpoint_dir || policy == HS_RESTORE_NEVER)
-        return HS_OK;
-    hs_saver *saver = hs_scaffold_fields(session->scaffold)->saver;
-    const int64_t began_ns = hs_env_monotonic_ns(&session->env);
-    hs_code code =
-        hs__restore_newest(saver, &session->raw, creation->checkpoint_dir, &creation->restore_options, others, path, err);
-    if (*path)
-        log_restored(&session->raw, saver, *path, began_ns);
-    else if (!code && policy == HS_RESTORE_REQUIRE)
-        code = hs_error_set(err, HS_NOT_FOUND, "%s: a checkpoint is required (HS_RESTORE_REQUIRE), but none exists",
-                            creation->checkpoint_dir);
     return code;
 }
 

@@ -170,7 +170,7 @@ bool machine_restore(machine *c)
     note_strays(c);
     size_t failed = c->disk.failed;
     set_content(c, 999);
-    hs_code code = hs__restore_newest(c->saver, model_raw(&c->m), "/run", HS_RESTORE_OPTIONS(), NULL, &path, &c->err);
+    hs_code code = hs__restore_newest(c->saver, model_raw(&c->m), "/run", HS_RESTORE_OPTIONS(), &path, &c->err);
     if (code) {
         if (!c->disk.off && c->disk.failed == failed)
             machine_fail(c, "cannot restore");

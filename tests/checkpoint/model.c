@@ -129,7 +129,7 @@ hs_code restore_newest(fixture *f)
 {
     char *path = NULL;
     model_set(&f->m, -7);
-    hs_code code = hs__restore_newest(f->saver, model_raw(&f->m), f->directory, HS_RESTORE_OPTIONS(), NULL, &path, &f->err);
+    hs_code code = hs__restore_newest(f->saver, model_raw(&f->m), f->directory, HS_RESTORE_OPTIONS(), &path, &f->err);
     snprintf(f->restored, sizeof f->restored, "%s", path ? path : "");
     hs_env_free(&f->t.env, path);
     return code;

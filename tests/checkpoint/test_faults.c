@@ -243,7 +243,7 @@ static hs_code save_and_restore(test_env *t, void *user)
     if (saver && !code)
         code = hs_saver_save(saver, model_raw(&m), test_path(f->directory, "model.ckpt"), 6, NULL, &err);
     if (saver && !code)
-        code = hs__restore_newest(saver, model_raw(&m), f->directory, HS_RESTORE_OPTIONS(), NULL, &path, &err);
+        code = hs__restore_newest(saver, model_raw(&m), f->directory, HS_RESTORE_OPTIONS(), &path, &err);
     hs_env_free(&t->env, path);
     hs_saver_free(saver);
     model_close(&m);

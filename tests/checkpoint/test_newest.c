@@ -50,8 +50,8 @@ static void a_missing_directory_has_no_newest(void **state)
 {
     fixture *f = *state;
     char *path = NULL;
-    assert_ok(hs__restore_newest(f->saver, model_raw(&f->m), test_path(f->directory, "none"), HS_RESTORE_OPTIONS(), NULL,
-                                 &path, &f->err),
+    assert_ok(hs__restore_newest(f->saver, model_raw(&f->m), test_path(f->directory, "none"), HS_RESTORE_OPTIONS(), &path,
+                                 &f->err),
               &f->err);
     assert_null(path);
 }
@@ -370,7 +370,7 @@ static hs_code restore_only(test_env *t, void *user)
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), &err);
     hs_code code = saver ? model_open(&m, &t->env, NULL) : err.code;
     if (saver && !code)
-        code = hs__restore_newest(saver, model_raw(&m), f->directory, HS_RESTORE_OPTIONS(), NULL, &path, &err);
+        code = hs__restore_newest(saver, model_raw(&m), f->directory, HS_RESTORE_OPTIONS(), &path, &err);
     if (saver && !code)
         assert_true(hs_saver_checkpoint(saver, 2) && !hs_saver_checkpoint(saver, 3));
     hs_env_free(&t->env, path);

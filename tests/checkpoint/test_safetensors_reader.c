@@ -152,9 +152,9 @@ static void a_variable_does_not_get_an_unknown_dtype(void **state)
 {
     fixture *f = *state;
     write_scaled(f);
-    assert_fails(load_weights(f, HS_RESTORE_OPTIONS(.allow_missing = true,
-                                                    .names = HS_CHECKPOINT_NAMES({"weights", "scaled"}))),
-                 HS_INVALID_ARGUMENT, &f->err, "is F8_E4M3 [2,2] in the checkpoint, but float [2,3] in the model");
+    assert_fails(
+        load_weights(f, HS_RESTORE_OPTIONS(.allow_missing = true, .names = HS_CHECKPOINT_NAMES({"weights", "scaled"}))),
+        HS_INVALID_ARGUMENT, &f->err, "is F8_E4M3 [2,2] in the checkpoint, but float [2,3] in the model");
 }
 
 static hs_code open_and_read(test_env *t, void *user)

@@ -300,7 +300,9 @@ static void more_than_a_gib_is_not_copied_so_that_a_rollback_fails(void **state)
     hs_graph_variable(p->graph, "untouched", HS_UINT8, HS_SHAPE(gib), untouched);
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     assert_ok(poisoned_run(p, "train", 1), &p->s->err);
-    assert_contains(p->s->t.log, "WARNING: state of 1073741840 bytes is more than 1 GiB and not copied");
+    assert_contains(
+        p->s->t.log,
+        "WARNING: the initial state is larger than hs_recovery.snapshot_limit (1073741824 bytes) and is not copied; rollback is impossible");
     assert_fails(poisoned_run(p, "train", 1), HS_FAILED_PRECONDITION, &p->s->err,
                  "is not finite: first at [1,2] (element 5)");
     assert_contains(p->s->err.message, "cannot roll back step 2: no checkpoint was saved, and no copy is in memory");
@@ -319,8 +321,9 @@ static void a_saver_that_the_guard_does_not_know(void **state)
     const struct {
         hs_hook guard;
         const char *says;
-    } cases[] = {{GUARD(.skip_op = "draw"), "step 2 was saved, but the guard's saver has no readable checkpoint"},
-                 {GUARD(.skip_op = "draw", .saver = saver), NULL}};
+    } cases[] = {
+        {GUARD(.skip_op = "draw"), "step 2 was saved, but no checkpoint was found; give the hook the saver that saves"},
+        {GUARD(.skip_op = "draw", .saver = saver), NULL}};
     p->bad[0] = 4;
     for (size_t i = 0; i < 2; i++) {
         p->weight = 0;

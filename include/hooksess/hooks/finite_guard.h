@@ -35,11 +35,9 @@ typedef enum hs_guard_policy {
     HS_GUARD_FAIL = 0,
     /* Logs a warning and stops without a save. The session ends normally (HS_REASON_STOPPED, exit code 0) */
     HS_GUARD_STOP = 1,
-    /* At the boundary, restores the newest readable of these states, and continues. The bad run returns HS_OK.
-     *
-     *   1. the checkpoints that the saver keeps, newest first
-     *   2. the checkpoint that the session was restored from
-     *   3. without these: a copy in memory of the state before the first run, up to 1 GiB. The first checkpoint releases it
+    /* At the boundary, returns to the state to which a recovery or a restart returns, and continues: the newest readable
+     * checkpoint, or before the first save a copy in memory of the state at the opening (hs_recovery.snapshot_limit). The
+     * bad run returns HS_OK.
      *
      * The program must rewind its own data (hs_raw_session_restores() changes) and refill queues whose producers have
      * ended. A requested stop saves the restored state. Each rollback logs a warning and sets the metric
@@ -78,8 +76,8 @@ typedef struct hs_finite_guard_options {
     const char *dump_dir;
     const char *const *dump_also; /* with dump_dir: more tensors, not checked, no strings. NULL: none */
 
-    /* With HS_GUARD_ROLLBACK: the saver whose checkpoints are restored. NULL: the only one in the graph's collection
-     * HS_SAVERS */
+    /* With HS_GUARD_ROLLBACK: the saver that restores, with the checkpoints in its directory. NULL: the only one in the
+     * graph's collection HS_SAVERS, or the scaffold's, with those in checkpoint_dir */
     hs_saver *saver;
     /* With HS_GUARD_ROLLBACK: most rollbacks of the whole training, counted in checkpoints. 0: 3; HS_NEVER: no limit. A
      * crash loses those since the last save */

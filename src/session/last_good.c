@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Returning to the last good state (last_good.h). The walk over the checkpoints is hs__restore_newest; this file selects
+ * the directory and the saver for it, and owns the copy in memory. */
+#include "session/session.h"
+
+#include "base/paths.h"
+#include "base/text.h"
+#include "checkpoint/restore.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Restoring a checkpoint. */
+
+static hs_saver *scaffold_saver(const struct hs_session *session)
+{
+    return hs_scaffold_fields(session->scaffold)->saver;
+}
+
+static void log_restored(hs_raw_session *session, const hs_saver *saver, const char *path, int64_t began_ns)
+{
+    char bytes[HS__NUMBER_TEXT], secs[HS__NUMBER_TEXT], at[48] = "";
+    int64_t step = hs_raw_session_global_step(session, NULL);
+    if (step >= 0)
+        snprintf(at, sizeof at, "step %lld: ", (long long)step);
+    hs_log(&session->env, HS_LOG_INFO, "%srestored %s (%s, %s)", at, path,
+           hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)),
+           hs__secs_text(secs, (double)(hs_env_monotonic_ns(&session->env) - began_ns) / 1e9));
+}
+
+static bool restores_partly(const hs_restore_options *options)
+{
+    return (options->skip && *options->skip) || options->allow_missing;
+}
+
+/* True if a session that is lost or rolled back returns to its state at the opening: a checkpoint that the opening skipped,
+ * or restored in part, is not used, unless this session has saved since. */
+static bool returns_to_opening(const struct hs_session *session)
+{
+    const hs__creation *creation = &session->creation;
+    if (session->last_good.copy && (creation->checkpoint_prefix || restores_partly(&creation->restore_options)))
+        return true;
+    return session->raw.saved_step < 0 && creation->restore == HS_RESTORE_NEVER;
+}
+
+hs_code hs__last_good_open(struct hs_session *session, bool recovering, bool *restored, hs_error *err)
+{
+    const hs__creation *creation = &session->creation;
+    hs_saver *saver = scaffold_saver(session);
+    const int64_t began_ns = hs_env_monotonic_ns(&session->env);
+    const bool skips = recovering ? returns_to_opening(session) : creation->restore == HS_RESTORE_NEVER;
+    const bool requires = !recovering && creation->restore == HS_RESTORE_REQUIRE && creation->checkpoint_dir;
+    char *path = NULL;
+    hs_code code = HS_OK;
+    *restored = false;
+    if (!creation->checkpoint_prefix && !creation->checkpoint_dir)
+        return HS_OK;
+    if (creation->checkpoint_prefix && !(recovering && skips)) {
+        if (!(path = hs__strdup(&session->env, creation->checkpoint_prefix)))
+            return hs__no_memory(err, strlen(creation->checkpoint_prefix), "a path");
+        code = hs__restore_one(saver, &session->raw, path, &creation->restore_options, err);
+    } else {
+        code = hs__restore_newest(saver, &session->raw, skips ? NULL : creation->checkpoint_dir, &creation->restore_options,
+                                  &path, err);
+    }
+    *restored = !code && path;
+    if (*restored)
+        log_restored(&session->raw, saver, path, began_ns);
+    else if (!code && requires)
+        code = hs_error_set(err, HS_NOT_FOUND, "%s: a checkpoint is required (HS_RESTORE_REQUIRE), but none exists",
+                            creation->checkpoint_dir);
+    hs__free(&session->env, path);
+    return code;
+}
+
+/* The copy. */
+
+/* True if saved variables are in the program's memory. Then a new session of the backend has the values of the lost one. */
+static bool has_outliving_variables(const struct hs_session *session)
+{
+    hs_variable variable;
+    for (size_t i = 0; hs_backend_variable(session->raw.backend, i, &variable); i++)
+        if (variable.flags & HS_VARIABLE_OUTLIVES && !(variable.flags & HS_VARIABLE_LOCAL))
+            return true;
+    return false;
+}
+
+hs_code hs__last_good_initialize(struct hs_session *session, hs_error *err)
+{
+    hs_raw_session *raw = &session->raw;
+    if (!session->last_good.copy && has_outliving_variables(session))
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "cannot recover: no checkpoint exists, and the initial state was not copied "
+                            "(hs_recovery.snapshot_limit)");
+    hs_code code = hs__startup_initialize(session, err);
+    if (code || session->last_good.copy)
+        return code ? code : hs_raw_session_restore_copy(raw, session->last_good.copy, err);
+    hs__raw_session_reinitialized(raw);
+    return HS_OK;
+}
+
+static bool within_limit(const struct hs_session *session)
+{
+    hs_variable variable;
+    int64_t bytes = 0, limit = session->recovery.options.snapshot_limit;
+    for (size_t i = 0; limit != HS_NEVER && hs_backend_variable(session->raw.backend, i, &variable); i++) {
+        int64_t elements = hs_shape_elements(&variable.shape), size = (int64_t)hs_dtype_size(variable.dtype);
+        if (variable.flags & HS_VARIABLE_LOCAL || elements <= 0 || size == 0)
+            continue;
+        if (elements > (limit - bytes) / size)
+            return false;
+        bytes += elements * size;
+    }
+    return true;
+}
+
+static char *newest_checkpoint(const struct hs_session *session)
+{
+    const char *directory = session->creation.checkpoint_dir;
+    return directory ? hs_checkpoint_latest(&session->env, directory, NULL, NULL) : NULL;
+}
+
+/* True if the whole current state is in a checkpoint in checkpoint_dir. A restored or saved checkpoint may be elsewhere: an
+ * init function may have restored it, hooks may save to another directory, and the checkpoint of checkpoint_prefix may be
+ * deleted. */
+static bool is_in_checkpoint(const struct hs_session *session)
+{
+    if ((!session->raw.restored_from && session->raw.saved_step < 0) || restores_partly(&session->creation.restore_options))
+        return false;
+    char *newest = newest_checkpoint(session);
+    hs_env_free(&session->env, newest);
+    return newest != NULL;
+}
+
+hs_code hs__last_good_keep(struct hs_session *session, hs_error *err)
+{
+    hs_raw_session *raw = &session->raw;
+    hs_error error = {0};
+    const bool recovers = session->recovery.options.max_attempts >= 0, is_wanted = session->last_good.is_wanted;
+    const char *what = recovers ? is_wanted ? "recovery and rollback" : "recovery" : "rollback";
+    if ((!recovers && !is_wanted) || session->creation.is_worker || !raw->ops.read_variable || !raw->ops.write_variable ||
+        is_in_checkpoint(session))
+        return HS_OK;
+    if (!within_limit(session)) {
+        hs_log(&session->env, HS_LOG_WARNING,
+               "the initial state is larger than hs_recovery.snapshot_limit (%lld bytes) and is not copied; %s is "
+               "impossible until a checkpoint is saved",
+               (long long)session->recovery.options.snapshot_limit, what);
+        return HS_OK;
+    }
+    hs_code code = hs_raw_session_copy_state(raw, &session->last_good.copy, &error);
+    if (code && is_wanted)
+        return hs__error_copy(err, &error);
+    if (code)
+        hs_log(&session->env, HS_LOG_WARNING,
+               "cannot copy the initial state; %s is impossible until a checkpoint is saved: %s", what, error.message);
+    return HS_OK;
+}
+
+/* A later state was saved: the copy would repeat saved steps. */
+static bool is_copy_outdated(const struct hs_session *session)
+{
+    return session->raw.saved_step > hs_state_copy_step(session->last_good.copy);
+}
+
+void hs__last_good_free(struct hs_session *session)
+{
+    hs_state_copy_free(session->last_good.copy);
+    session->last_good.copy = NULL;
+}
+
+void hs__last_good_saved(struct hs_session *session)
+{
+    hs_restore_options *options = &session->creation.restore_options;
+    const char *restored_from = session->raw.restored_from;
+    if (session->recovery.options.max_attempts < 0 && is_copy_outdated(session)) /* a recovery does not need it */
+        hs__last_good_free(session);
+    char *newest = session->last_good.copy || restores_partly(options) ? newest_checkpoint(session) : NULL;
+    bool is_new = newest && !(restored_from && strcmp(newest, restored_from) == 0);
+    hs_env_free(&session->env, newest);
+    if (!is_new)
+        return;
+    hs__last_good_free(session);
+    options->skip = NULL; /* this session's checkpoints are complete, and have its own names */
+    options->names = NULL;
+    options->allow_missing = false;
+}
+
+/* Returning in an open session. */
+
+/* The directory of the newest checkpoint, for hs__free: of those that the saver has saved, of the session, or of the
+ * restored one. *directory is NULL if there is none. */
+static hs_code find_directory(const struct hs_session *session, const hs_saver *saver, char **directory, hs_error *err)
+{
+    const char *saved = hs_saver_checkpoint(saver, 0), *given = session->creation.checkpoint_dir;
+    const char *inside = saved ? saved : given ? NULL : session->raw.restored_from;
+    *directory = NULL;
+    if (!inside && !given)
+        return HS_OK;
+    *directory = inside ? hs__path_directory(&session->env, inside) : hs__strdup(&session->env, given);
+    return *directory ? HS_OK : hs__no_memory(err, strlen(inside ? inside : given), "a path");
+}
+
+static hs_code restore_copy(struct hs_session *session, hs_error *err)
+{
+    hs_raw_session *raw = &session->raw;
+    bool any;
+    if (!session->last_good.copy || is_copy_outdated(session))
+        return raw->saved_step < 0
+                   ? hs_error_set(err, HS_FAILED_PRECONDITION,
+                                  "no checkpoint was saved, and no copy is in memory; save sooner")
+                   : hs_error_set(err, HS_FAILED_PRECONDITION,
+                                  "step %lld was saved, but no checkpoint was found; give the hook the saver that saves",
+                                  (long long)raw->saved_step);
+    hs_code code = hs_raw_session_restore_copy(raw, session->last_good.copy, err);
+    return code ? code : hs__ranks_any(raw->ranks, HS__CALL_RESTORE, false, &any, err); /* all ranks have, or none */
+}
+
+hs_code hs__last_good_restore(struct hs_session *session, hs_saver *saver, hs_error *err)
+{
+    char *directory = NULL, *path = NULL;
+    hs_code code = HS_OK;
+    saver = saver ? saver : scaffold_saver(session);
+    const int64_t saved_step = session->raw.saved_step;
+    const bool looks = saver && !returns_to_opening(session) && hs__is_chief(session);
+    hs_saver_wait(saver); /* its save in the background may be the first */
+    if (looks)
+        code = find_directory(session, saver, &directory, err);
+    if (!code && saver)
+        code = hs__restore_newest(saver, &session->raw, directory, HS_RESTORE_OPTIONS(), &path, err);
+    if (!code && !path)
+        code = restore_copy(session, err);
+    if (code) /* an older checkpoint may have been restored until another rank found damage in it */
+        session->raw.saved_step = saved_step;
+    hs__free(&session->env, directory);
+    hs__free(&session->env, path);
+    return code;
+}
+
+void hs__raw_session_keep_last_good(hs_raw_session *raw)
+{
+    hs__session_of(raw)->last_good.is_wanted = true;
+}
+
+hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error *err)
+{
+    return hs__last_good_restore(hs__session_of(raw), saver, err);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_SESSION_LAST_GOOD_H
+#define HS_SESSION_LAST_GOOD_H
+
+#include <hooksess/checkpoint.h>
+#include <hooksess/raw_session.h>
+
+/* The state to return to: the newest checkpoint that all ranks can read, or a copy in memory of the state after the
+ * opening, until a checkpoint replaces it. The opening, a recovery and a rollback restore it. last_good.c writes the
+ * members. */
+typedef struct hs__last_good {
+    hs_state_copy *copy; /* NULL: none */
+    bool is_wanted;      /* by a hook that rolls back; a session that recovers wants it, too */
+} hs__last_good;
+
+/* At the opening and in a recovery: restores checkpoint_prefix, or the newest checkpoint in checkpoint_dir. *restored is
+ * false if the variables have to be initialized. */
+hs_code hs__last_good_open(struct hs_session *session, bool recovering, bool *restored, hs_error *err);
+/* In a recovery without a checkpoint: initializes, and restores the copy. */
+hs_code hs__last_good_initialize(struct hs_session *session, hs_error *err);
+/* After the opening: makes the copy, unless it is not wanted, is in a checkpoint, or is too large
+ * (hs_recovery.snapshot_limit). Fails only if a hook wants it. */
+hs_code hs__last_good_keep(struct hs_session *session, hs_error *err);
+/* A checkpoint was saved: frees the copy, if the checkpoint replaces it. */
+void hs__last_good_saved(struct hs_session *session);
+/* In an open session: restores the last good state, with `saver` (NULL: the scaffold's). In a group all ranks call it, and
+ * restore the same. */
+hs_code hs__last_good_restore(struct hs_session *session, hs_saver *saver, hs_error *err);
+
+void hs__last_good_free(struct hs_session *session);
+
+#endif
