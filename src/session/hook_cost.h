@@ -26,7 +26,13 @@ void hs__callback_timing_free(struct hs_session *session);
 /* Records the duration of a callback that began at `began`, and that stands for `calls` calls. */
 void hs__timed_callback(struct hs_session *session, const struct hs__hook *hook, const char *callback, int64_t began,
                         int64_t calls);
-/* Before a run: counts it, and decides whether its callbacks are timed. */
+/* Before a run: counts it. Returns true if hs__decide_timing is to be called, which decides whether its callbacks are
+ * timed. */
+static inline bool hs__count_run(hs__callback_timing *timing, hs_run_kind kind)
+{
+    timing->n_runs_of_kind[kind]++;
+    return ++timing->n_runs >= timing->next_timed || timing->on;
+}
 void hs__decide_timing(struct hs_session *session);
 void hs__log_costs(const struct hs_session *session);
 

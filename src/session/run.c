@@ -10,7 +10,7 @@
  *
  * begin_run makes the first two, finish_run the others. hs_session_run_args calls both. hs_step_begin calls the first and
  * hs_step_end the second, so that the caller computes the step between them. All of these recover a lost session
- * (hs__recover), record the result, and reach the boundaries of a stop (hs__check_stop).
+ * (hs__recover), record the result, and reach the boundaries of a stop (check_stop).
  *
  * Words:
  *
@@ -179,7 +179,8 @@ static inline hs_code begin_run(struct hs_session *session, const hs_run_args *a
         return code;
     session->values.request = caller;
     begin_context(session, args, 0);
-    hs__begin_timing(session, args->kind);
+    if (hs__count_run(&session->timing, args->kind))
+        hs__decide_timing(session);
     hs__unmute(session);
     session->observed = session->timing.on || hs__is_watched(session) || hs__hooks_are_failing(session);
     session->level = 1; /* runs that callbacks make nest in this one */
@@ -391,6 +392,13 @@ static inline hs_code record_run_result(hs_session *session, hs_code code, const
     return HS_OK;
 }
 
+/* After a call: the boundaries of a stop, if the session has a cause to stop. */
+static inline void check_stop(hs_session *session)
+{
+    if (hs__stops(session) || hs_coordinator_should_stop(session->coordinator))
+        hs__reach_stop_boundary(session);
+}
+
 /* Before a call: a loss of the session that its threads have reported since the last call. In a step function it is found
  * after the whole function. */
 static inline hs_code find_loss(const hs_session *session, hs_error *error)
@@ -443,7 +451,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     if (!code && values)
         *values = &session->values;
     code = record_run_result(session, code, error, err);
-    hs__check_stop(session);
+    check_stop(session);
     hs__call_end(&call);
     return code;
 }
@@ -535,7 +543,7 @@ hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, vo
     if (!code) /* perhaps of a run of the step */
         hs__clear_stop(session, HS__STOP_INPUT_ENDED);
     code = record_run_result(session, code, &error, err);
-    hs__check_stop(session);
+    check_stop(session);
     hs__call_end(&call);
     return code;
 }
@@ -621,7 +629,7 @@ static hs_code begin_step(hs_session *session, hs_error *err)
 HS__COLD static void reach_stop_between_steps(hs_session *session)
 {
     hs__check_own_step(session);
-    hs__check_stop(session);
+    check_stop(session);
 }
 
 bool hs_step_begin(hs_session *session)
@@ -690,7 +698,7 @@ hs_code hs_step_end(hs_session *session)
     const bool repeats = code && hs__recover(session, true, &code, &error) == HS__RECOVERED_REPEAT;
     if (!repeats) {
         code = record_step_result(session, code, &error);
-        hs__check_stop(session);
+        check_stop(session);
     }
     hs__call_end(&call);
     return code;

@@ -302,12 +302,6 @@ static inline unsigned hs__final_stops(const struct hs_session *session)
         return session->agreement.stops | (hs__stops(session) & ~(unsigned)HS__STOP_AGREED);
     return hs__stops(session);
 }
-/* hs__reach_stop_boundary, if the session has a cause to stop. */
-static inline void hs__check_stop(struct hs_session *session)
-{
-    if (hs__stops(session) || hs_coordinator_should_stop(session->coordinator))
-        hs__reach_stop_boundary(session);
-}
 /* failure.c */
 
 void hs__failures_free(struct hs_session *session);
@@ -380,14 +374,6 @@ static inline const hs__hook *hs__current_hook(const struct hs_session *session)
 static inline bool hs__may_recover(const struct hs_session *session)
 {
     return session->recovery.options.max_attempts > 0;
-}
-
-/* hook_cost.c. Before a run. */
-static inline void hs__begin_timing(struct hs_session *session, hs_run_kind kind)
-{
-    session->timing.n_runs_of_kind[kind]++;
-    if (++session->timing.n_runs >= session->timing.next_timed || session->timing.on)
-        hs__decide_timing(session);
 }
 
 /* session_states.c */
