@@ -220,17 +220,19 @@ static inline __attribute__((always_inline)) hs_code finish_run(struct hs_sessio
         code = hs__schedule_after(session, err);
         for (size_t i = 0; !code && i < schedule->n_due; i++) {
             hs__hook *hook = schedule->due[i];
-            const bool is_called = hook->after_kinds & kind;
-            if (is_called) {
-                session->callee = hook;
-                code = session->observed ? call_observed(session, hook, NULL, err)
-                                         : hook->after_run(hook->self, run, &hook->values, err);
+            if (!(hook->after_kinds & kind)) {
+                if (schedule->is_acting && hook->before_kinds & kind)
+                    hs__schedule_acted(session, hook);
+                continue;
             }
-            if (schedule->is_acting && (hook->before_kinds | hook->after_kinds) & kind)
-                hs__schedule_acted(session, hook); /* also if it has failed, so that it continues its schedule */
-            if (is_called && needs_finish(session, code, err))
+            session->callee = hook;
+            code = session->observed ? call_observed(session, hook, NULL, err)
+                                     : hook->after_run(hook->self, run, &hook->values, err);
+            if (schedule->is_acting) /* also after a failure, so that a best-effort hook continues its schedule */
+                hs__schedule_acted(session, hook);
+            if (needs_finish(session, code, err))
                 code = finish_callback(session, hook, "after_run", code, err);
-            if (is_called && !code && hs__schedule_is_outdated(session))
+            if (!code && hs__schedule_is_outdated(session))
                 code = hs__schedule_decide_again(session, &i, err);
         }
         if (session->observed)
