@@ -33,7 +33,7 @@ typedef struct hs_outcome {
     hs_error error;
     /* Not 0: stopped before the training was complete, by hs_session_interrupt, a signal, a time limit or a control file */
     int32_t interrupted;
-    int32_t failing_hooks; /* hooks whose failures did not end the training (hs_raw_session_failure) */
+    int32_t failing_hooks; /* hooks, and work of hooks, whose failures did not end the training (hs_raw_session_failure) */
     int64_t failures;      /* the number of these failures */
     int32_t rank;          /* of this process in its group (group.h). 0: the chief, or no group */
     int32_t cause_rank;    /* the rank whose failure ended the training. -1: none, or no group */
