@@ -27,7 +27,8 @@ typedef struct {
 /* The checkpoints of a directory, in the order in which they are tried. */
 typedef struct {
     const hs_env *env;
-    const char *directory;
+    const char *directory; /* NULL: one checkpoint is named */
+    int64_t step;          /* only those of this step. -1: all */
     candidate *items;
     size_t n, capacity;
     size_t n_adopted;   /* the first ones: those of the state file and their successors */
@@ -37,9 +38,9 @@ typedef struct {
     bool failed;
 } candidates;
 
-static candidates begin_candidates(const hs_env *env, const char *directory)
+static candidates begin_candidates(const hs_env *env, const char *directory, int64_t step)
 {
-    return (candidates){.env = env, .directory = directory, .paths = {.env = env}, .expired = {.env = env}};
+    return (candidates){.env = env, .directory = directory, .step = step, .paths = {.env = env}, .expired = {.env = env}};
 }
 
 static void free_candidates(candidates *all)
@@ -52,6 +53,8 @@ static void free_candidates(candidates *all)
 static void add_candidate(candidates *all, const char *path, source of)
 {
     candidate added = {.source = of, .order = all->n};
+    if (all->step >= 0 && hs__step_in(path) != all->step)
+        return;
     all->failed |= hs__reserve(all->env, &all->items, &all->capacity, all->n + 1, sizeof added, NULL) ||
                    hs__map_add(&all->paths, path, 0, &added.path, NULL);
     if (all->paths.n > all->n)
@@ -156,6 +159,8 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
         memset(path, 0, PATH_SIZE); /* "": there is none */
         if (all->n && i == all->n && !all->directory)
             return hs__error_copy(err, &first);
+        if (i == all->n && all->step >= 0 && !session->ranks) /* nothing was changed: as if there were none */
+            return HS_OK;
         if (all->n && i == all->n)
             return hs_error_set(err, first.code == HS_NOT_FOUND ? HS_NOT_FOUND : HS_DATA_LOSS,
                                 "%s: none of its %zu checkpoints can be restored%s; the newest, '%s': %s", all->directory,
@@ -234,10 +239,10 @@ static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoin
     return code;
 }
 
-hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
-                           const hs_restore_options *options, char **restored, hs_error *err)
+static hs_code restore_from(hs_saver *saver, hs_raw_session *session, const char *directory, int64_t step,
+                            const hs_restore_options *options, char **restored, hs_error *err)
 {
-    candidates all = begin_candidates(&saver->env, directory);
+    candidates all = begin_candidates(&saver->env, directory, step);
     hs__checkpoint_state state = {.env = &saver->env};
     char path[PATH_SIZE];
     size_t chosen = HS__NONE;
@@ -246,7 +251,9 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
     hs_code code = directory && !session->rank ? gather(&all, &state, err) : HS_OK;
     if (!code)
         code = restore_first(saver, session, &all, options, &chosen, path, err);
-    if (!code && chosen != HS__NONE && !session->rank) {
+    if (!code && chosen != HS__NONE && step >= 0) {
+        hs__raw_session_rolled_back(session, step); /* later checkpoints are of a branch that is abandoned */
+    } else if (!code && chosen != HS__NONE && !session->rank) {
         hs__raw_session_restored_newest(session);
         code = adopt(saver, &all, &state, chosen, err);
     }
@@ -257,11 +264,23 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
     return code;
 }
 
+hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
+                           const hs_restore_options *options, char **restored, hs_error *err)
+{
+    return restore_from(saver, session, directory, -1, options, restored, err);
+}
+
+hs_code hs__restore_step(hs_saver *saver, hs_raw_session *session, const char *directory, int64_t step, char **restored,
+                         hs_error *err)
+{
+    return restore_from(saver, session, directory, step, HS_RESTORE_OPTIONS(), restored, err);
+}
+
 hs_code hs__restore_one(hs_saver *saver, hs_raw_session *session, const char *path, const hs_restore_options *options,
                         hs_error *err)
 {
     candidate one = {.path = path};
-    const candidates all = {.env = &saver->env, .items = &one, .n = session->rank ? 0 : 1};
+    const candidates all = {.env = &saver->env, .step = -1, .items = &one, .n = session->rank ? 0 : 1};
     char restored[PATH_SIZE];
     size_t chosen;
     return restore_first(saver, session, &all, options, &chosen, restored, err);
@@ -277,7 +296,7 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     char *directory = hs__path_directory(&saver->env, prefix);
     if (!directory)
         return hs__no_memory(err, strlen(prefix), "a path");
-    candidates all = begin_candidates(&saver->env, directory);
+    candidates all = begin_candidates(&saver->env, directory, -1);
     hs__checkpoint_state state = {.env = &saver->env};
     size_t chosen = 0;
     hs_code code = gather(&all, &state, err);

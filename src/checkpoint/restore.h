@@ -29,6 +29,10 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
  */
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
                            const hs_restore_options *options, char **restored, hs_error *err);
+/* The same with the checkpoints of one step, and then a save writes this step again, and abandons the later ones. If all
+ * are damaged, *restored is NULL; in a group, DATA_LOSS. */
+hs_code hs__restore_step(hs_saver *saver, hs_raw_session *session, const char *directory, int64_t step, char **restored,
+                         hs_error *err);
 /* The same with one checkpoint. In a group: that of rank 0. */
 hs_code hs__restore_one(hs_saver *saver, hs_raw_session *session, const char *path, const hs_restore_options *options,
                         hs_error *err);

@@ -5,8 +5,9 @@
 
 #include <hooksess/checkpoint.h>
 
+#include "hooks/lookup.h"
 #include "hooks/make.h"
-#include "hooks/ranks.h"
+#include "session/services.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -216,19 +217,19 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     return code;
 }
 
-/* If the run was resumed, the checkpoint of the best step may be in the same directory. */
-static void log_lost_state(const early_stopping *hook, const hs_raw_session *session, int64_t step)
+/* Restores the copy; without one, the checkpoint of the best step, as after a resume. They also restore the state of this
+ * hook: gave_up is kept, so that a resumed run knows that the hook has stopped the training. */
+static hs_code restore_best(early_stopping *hook, hs_raw_session *session, bool *restored, hs_error *err)
 {
-    const char *from = hs_raw_session_restored_from(session), *dash = from ? strrchr(from, '-') : NULL;
-    char path[1024], where[1100] = "";
-    if (dash) {
-        int length = snprintf(path, sizeof path, "%.*s-%lld", (int)(dash - from), from, (long long)hook->known.best_step);
-        if (length > 0 && (size_t)length < sizeof path && hs_checkpoint_exists(hook->session_env, path))
-            snprintf(where, sizeof where, "; it is in checkpoint '%s'", path);
-    }
-    hs_log(hook->session_env, HS_LOG_WARNING,
-           "step %lld: the best state, of step %lld (%s = %.6g), is not in memory, so it is not restored%s",
-           (long long)step, (long long)hook->known.best_step, name_of(hook), hook->known.best, where);
+    const record best = {hook->known.best, hook->known.best_step, 0, hook->known.best_step, hook->known.gave_up};
+    size_t n;
+    *restored = hook->has_copy;
+    hs_saver *saver = hs__find_saver(hs_raw_session_backend(session), NULL, NULL, &n);
+    hs_code code = hook->has_copy ? hs_raw_session_restore_copy(session, hook->copy, err)
+                                  : hs__raw_session_return_to(session, saver, best.best_step, restored, err);
+    if (!code && *restored)
+        hook->known = best;
+    return code;
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
@@ -249,16 +250,16 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0 || step == known->best_step)
         return err->code;
-    if (!hook->has_copy) {
-        log_lost_state(hook, session, step);
+    if ((code = restore_best(hook, session, &found, err)))
+        return code;
+    if (!found) {
+        hs_log(
+            hook->session_env, HS_LOG_WARNING,
+            "step %lld: the best state, of step %lld (%s = %.6g), is neither in memory nor in a checkpoint, so it is not "
+            "restored",
+            (long long)step, (long long)known->best_step, name_of(hook), known->best);
         return HS_OK;
     }
-    /* The copy also restores this hook's state. gave_up is kept, so that a resumed run knows that the hook has stopped the
-     * training. */
-    int64_t gave_up = known->gave_up;
-    if ((code = hs_raw_session_restore_copy(session, hook->copy, err)))
-        return code;
-    known->gave_up = gave_up;
     hs_log(hook->session_env, HS_LOG_INFO, "step %lld: restored the best state (%s = %.6g)", (long long)known->best_step,
            name_of(hook), known->best);
     /* also of a tensor: its value is not restored */

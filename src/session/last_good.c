@@ -216,22 +216,40 @@ static hs_code restore_copy(struct hs_session *session, hs_error *err)
     return code ? code : hs__ranks_any(raw->ranks, HS__CALL_RESTORE, false, &any, err); /* all ranks have, or none */
 }
 
-hs_code hs__last_good_restore(struct hs_session *session, hs_saver *saver, hs_error *err)
+hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error *err)
 {
+    struct hs_session *session = hs__session_of(raw);
+    const int64_t saved_step = raw->saved_step;
     char *directory = NULL, *path = NULL;
     hs_code code = HS_OK;
     saver = saver ? saver : scaffold_saver(session);
-    const int64_t saved_step = session->raw.saved_step;
-    const bool looks = saver && !returns_to_opening(session) && hs__is_chief(session);
     hs_saver_wait(saver); /* its save in the background may be the first */
-    if (looks)
+    if (saver && hs__is_chief(session) && !returns_to_opening(session))
         code = find_directory(session, saver, &directory, err);
     if (!code && saver)
-        code = hs__restore_newest(saver, &session->raw, directory, HS_RESTORE_OPTIONS(), &path, err);
+        code = hs__restore_newest(saver, raw, directory, HS_RESTORE_OPTIONS(), &path, err);
     if (!code && !path)
         code = restore_copy(session, err);
     if (code) /* an older checkpoint may have been restored until another rank found damage in it */
-        session->raw.saved_step = saved_step;
+        raw->saved_step = saved_step;
+    hs__free(&session->env, directory);
+    hs__free(&session->env, path);
+    return code;
+}
+
+hs_code hs__raw_session_return_to(hs_raw_session *raw, hs_saver *saver, int64_t step, bool *found, hs_error *err)
+{
+    struct hs_session *session = hs__session_of(raw);
+    char *directory = NULL, *path = NULL;
+    hs_code code = HS_OK;
+    *found = false;
+    if (!(saver = saver ? saver : scaffold_saver(session)))
+        return HS_OK;
+    if (hs__is_chief(session))
+        code = find_directory(session, saver, &directory, err);
+    if (!code)
+        code = hs__restore_step(saver, raw, directory, step, &path, err);
+    *found = path;
     hs__free(&session->env, directory);
     hs__free(&session->env, path);
     return code;
@@ -240,9 +258,4 @@ hs_code hs__last_good_restore(struct hs_session *session, hs_saver *saver, hs_er
 void hs__raw_session_keep_last_good(hs_raw_session *raw)
 {
     hs__session_of(raw)->last_good.is_wanted = true;
-}
-
-hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error *err)
-{
-    return hs__last_good_restore(hs__session_of(raw), saver, err);
 }

@@ -6,7 +6,7 @@
 #include <hooksess/raw_session.h>
 
 /* The state to return to: the newest checkpoint that all ranks can read, or a copy in memory of the state after the
- * opening, until a checkpoint replaces it. The opening, a recovery and a rollback restore it. last_good.c writes the
+ * opening, until a checkpoint replaces it. The opening, a recovery and a rollback (services.h) restore it. last_good.c writes the
  * members. */
 typedef struct hs__last_good {
     hs_state_copy *copy; /* NULL: none */
@@ -23,10 +23,6 @@ hs_code hs__last_good_initialize(struct hs_session *session, hs_error *err);
 hs_code hs__last_good_keep(struct hs_session *session, hs_error *err);
 /* A checkpoint was saved: frees the copy, if the checkpoint replaces it. */
 void hs__last_good_saved(struct hs_session *session);
-/* In an open session: restores the last good state, with `saver` (NULL: the scaffold's). In a group all ranks call it, and
- * restore the same. */
-hs_code hs__last_good_restore(struct hs_session *session, hs_saver *saver, hs_error *err);
-
 void hs__last_good_free(struct hs_session *session);
 
 #endif

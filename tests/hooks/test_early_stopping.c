@@ -214,22 +214,39 @@ static void a_resumed_run_continues_the_count(void **state)
     assert_int_equal(resume(s, values, 9, hook), 5);
 }
 
-static void after_a_resume_the_log_names_the_best_checkpoint(void **state)
+static void after_a_resume_it_restores_the_checkpoint_of_the_best_step(void **state)
 {
     stage *s = *state;
     const double values[] = {5, 2, 3, 4, 5};
-    char where[512];
     assert_int_equal(resume(s, values, 3, restoring(3)), 3);
-    assert_int_equal(resume(s, values, 9, restoring(3)), 5);
-    snprintf(where, sizeof where, "is not in memory, so it is not restored; it is in checkpoint '%s/model.ckpt-2'",
-             s->directory);
-    assert_contains(s->t.log, "WARNING: step 5: the best state, of step 2 (m = 2), ");
-    assert_contains(s->t.log, where);
-    assert_int_equal(latest_step(s->directory), 5);
+    assert_int_equal(resume(s, values, 9, restoring(3)), 2);
+    assert_contains(s->t.log, "step 2: restored the best state (m = 2)");
+    assert_int_equal(latest_step(s->directory), 2);
+    assert_int_equal(resume(s, values, 9, restoring(3)), 2);
+    assert_int_equal(s->outcome.reason, HS_REASON_ALREADY_DONE);
+}
+
+/* Or deleted: the training ends with the state that it has. */
+static void a_damaged_checkpoint_of_the_best_step_is_not_restored(void **state)
+{
+    stage *s = *state;
+    const double values[] = {5, 2, 3, 4, 5};
+    for (int deleted = 0; deleted < 2; deleted++) {
+        test_empty_directory(s->directory);
+        assert_int_equal(resume(s, values, 3, restoring(3)), 3);
+        if (deleted)
+            assert_int_equal(remove(test_path(s->directory, "model.ckpt-2.index")), 0);
+        else
+            test_write_file(test_path(s->directory, "model.ckpt-2.index"), "damaged", 7);
+        assert_int_equal(resume(s, values, 9, restoring(3)), 5);
+        assert_contains(s->t.log,
+                        "WARNING: step 5: the best state, of step 2 (m = 2), is neither in memory nor in a checkpoint");
+        assert_int_equal(latest_step(s->directory), 5);
+    }
 }
 
 /* The process dies after the stop and before the restore. */
-static void the_log_names_it_also_without_an_end(void **state)
+static void it_restores_it_also_without_an_end(void **state)
 {
     stage *s = *state;
     subject x = {.s = s, .values = (const double[]){5, 2, 3, 4}};
@@ -239,9 +256,9 @@ static void the_log_names_it_also_without_an_end(void **state)
     assert_ok(model_train(&x.m, 4), &x.m.err);
     hs_session_fail(x.m.session, test_error(HS_ABORTED, "killed"));
     model_close(&x.m);
-    assert_int_equal(resume(s, x.values, 9, restoring(2)), 4);
+    assert_int_equal(resume(s, x.values, 9, restoring(2)), 2);
     assert_int_equal(s->outcome.reason, HS_REASON_ALREADY_DONE);
-    assert_contains(s->t.log, "is not in memory, so it is not restored; it is in checkpoint '");
+    assert_int_equal(latest_step(s->directory), 2);
 }
 
 static void a_stop_by_another_hook_keeps_the_state(void **state)
@@ -278,7 +295,7 @@ static void a_late_value_copies_no_state(void **state)
         assert_ok(hs_raw_session_set_metric(model_raw(&x.m), "m", (double)step, step, &s->err), &s->err);
     }
     assert_int_equal(train(&x, 9), 3);
-    assert_contains(s->t.log, "the best state, of step 1 (m = 1), is not in memory");
+    assert_contains(s->t.log, "the best state, of step 1 (m = 1), is neither in memory nor in a checkpoint");
 }
 
 static void the_saver_keeps_it_as_the_best(void **state)
@@ -494,8 +511,9 @@ int main(void)
         with_stage(a_resumed_run_is_already_done),
         with_stage(with_more_patience_it_continues_from_the_best),
         with_stage(a_resumed_run_continues_the_count),
-        with_stage(after_a_resume_the_log_names_the_best_checkpoint),
-        with_stage(the_log_names_it_also_without_an_end),
+        with_stage(after_a_resume_it_restores_the_checkpoint_of_the_best_step),
+        with_stage(a_damaged_checkpoint_of_the_best_step_is_not_restored),
+        with_stage(it_restores_it_also_without_an_end),
         with_stage(a_stop_by_another_hook_keeps_the_state),
         with_stage(any_end_may_restore_it),
         with_stage(the_best_may_be_the_last),

@@ -297,6 +297,31 @@ static void the_tensor_of_rank_0_stops_all_ranks(void **state)
     try_seeds(h, stops_with_rank_0);
 }
 
+static void be_best_in_the_first_save(hooked_rank *rank, int64_t step)
+{
+    rank->loss = fabs((double)(step + 1 - HOOKED_SAVE_STEPS));
+}
+
+/* The copy of the best step is gone with the process. */
+static void after_a_resume_all_ranks_restore_the_checkpoint_of_the_best_step(void **state)
+{
+    hooked *h = *state;
+    h->add_hooks = add_early_stopping;
+    h->in_step = be_best_in_the_first_save;
+    for (h->seed = 1; h->seed <= SEEDS; h->seed++) {
+        test_empty_directory(h->directory);
+        h->steps = HOOKED_SAVE_STEPS + 2;
+        assert_int_equal(hooked_run(h)->step, h->steps);
+        h->steps = 30;
+        const hs_outcome *outcome = hooked_run(h);
+        assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+        assert_int_equal(outcome->step, HOOKED_SAVE_STEPS);
+        assert_int_equal(outcome->last_saved_step, HOOKED_SAVE_STEPS);
+        for (int32_t i = 0; i < h->rank_count; i++)
+            assert_contains(h->ranks[i].log, "step 4: restored the best state");
+    }
+}
+
 static void has_failed_in_the_evaluation(hooked *h, const hs_outcome *outcome)
 {
     assert_int_equal(outcome->reason, HS_REASON_FAILED);
@@ -432,6 +457,7 @@ int main(void)
         ranked(all_ranks_evaluate_at_the_end),
         ranked(all_ranks_abandon_an_evaluation_together),
         ranked(the_tensor_of_rank_0_stops_all_ranks),
+        ranked(after_a_resume_all_ranks_restore_the_checkpoint_of_the_best_step),
         ranked(an_evaluation_that_fails_on_one_rank_fails_on_all),
         ranked(with_many_hooks_the_saver_saves_only_when_it_is_due),
         ranked(a_rank_that_dies_in_any_call_leaves_no_rank_waiting),

@@ -17,9 +17,9 @@
  * (hs_restore_options.any_identity accepts it).
  *
  * With restore_best, each improvement copies the state in memory (hs_raw_session_copy_state). The hook's `end` restores
- * the copy: the last checkpoint then has the best step, and later checkpoints are renamed. It cannot restore a state from
- * before this process, unless the process resumed from it, or that of a metric reported for another step than the current
- * one. Then the log gets a warning, and the state stays. hs_saver_options.keep_best keeps its checkpoint.
+ * the copy, or without one, as after a resume, the checkpoint of the best step (hs_saver_options.keep_best keeps it): the
+ * last checkpoint then has the best step, and later checkpoints are renamed. Without both, as for a metric reported for
+ * another step than the current one, the log gets a warning, and the state stays.
  *
  * In a group the values of rank 0 count, and all ranks act together. With a tensor, each run then has a boundary; with
  * agree_every_n_steps of N, only every N-th value counts.
