@@ -87,12 +87,14 @@ static hs_code start(hs_saver *saver, hs_error *err)
     b->generation = hs__fork_generation();
     atomic_init(&b->cancel, false);
     int result = hs__snapshot_init(&b->snapshot, &saver->env);
-    if (!result && (result = pthread_mutex_init(&b->lock, NULL)))
+    if (!result && (result = pthread_mutex_init(&b->lock, NULL))) {
         hs__snapshot_free(&b->snapshot);
-    else if (!result && (result = pthread_cond_init(&b->changed, NULL)))
-        pthread_mutex_destroy(&b->lock), hs__snapshot_free(&b->snapshot);
-    else if (!result && (result = hs__thread_start(&b->thread, work, b)))
+    } else if (!result && (result = pthread_cond_init(&b->changed, NULL))) {
+        pthread_mutex_destroy(&b->lock);
+        hs__snapshot_free(&b->snapshot);
+    } else if (!result && (result = hs__thread_start(&b->thread, work, b))) {
         free_parts(b);
+    }
     if (result) {
         hs__free(&saver->env, b);
         return hs_error_set_errno(err, result, "cannot start the thread of a background save");

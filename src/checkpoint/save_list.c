@@ -181,24 +181,6 @@ hs_code hs__produce_state(const hs__state_slot *slot, hs_state_writer *writer, h
     return code;
 }
 
-hs_code hs__save_list_variable(hs__save_list *list, size_t at, hs__save_item *item, hs_error *err)
-{
-    const hs__listed_variable *v = &list->variables[at];
-    hs_code code;
-    *item = (hs__save_item){.name = v->name,
-                            .slice = v->slice,
-                            .variable = v->index,
-                            .follows = follows(list, at),
-                            .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
-                            .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
-    if ((code = hs__check_saved_name(v->name, err)) ||
-        (code = hs__read_variable(list->session, v->index, v->variable, &list->copy, &item->value, err)))
-        return code;
-    item->borrowed = item->value.data != list->copy.data;
-    item->stays = item->borrowed && (list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS);
-    return HS_OK;
-}
-
 static hs_code visit_attribute(const hs_env *env, const char *key, const char *which, const hs_tensor *value,
                                hs__visit_item_fn visit, void *user, hs_error *err)
 {
@@ -228,7 +210,32 @@ char *hs__unallocated_key(const hs_env *env, const char *name)
     return hs__format(env, HS__STATE_PREFIX "variable/%s:null", name);
 }
 
-/* Visiting states. */
+/* The source. */
+
+static uint64_t size_of(const void *self, size_t at, bool *is_next_slice)
+{
+    *is_next_slice = follows(self, at);
+    return ((const hs__save_list *)self)->variables[at].bytes;
+}
+
+static hs_code read_variable(void *self, size_t at, hs__save_item *item, hs_error *err)
+{
+    hs__save_list *list = self;
+    const hs__listed_variable *v = &list->variables[at];
+    hs_code code;
+    *item = (hs__save_item){.name = v->name,
+                            .slice = v->slice,
+                            .variable = v->index,
+                            .follows = follows(list, at),
+                            .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
+                            .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
+    if ((code = hs__check_saved_name(v->name, err)) ||
+        (code = hs__read_variable(list->session, v->index, v->variable, &list->copy, &item->value, err)))
+        return code;
+    item->borrowed = item->value.data != list->copy.data;
+    item->stays = item->borrowed && (list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS);
+    return HS_OK;
+}
 
 static hs_code visit_unallocated(const hs__save_list *list, const char *name, hs__visit_item_fn visit, void *user,
                                  hs_error *err)
@@ -260,8 +267,9 @@ static hs_code visit_provider(const hs__save_list *list, size_t index, hs__visit
     return hs__visit_state(list->env, &state, &bytes, visit, user, err);
 }
 
-hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err)
+static hs_code visit_states(void *self, hs__visit_item_fn visit, void *user, hs_error *err)
 {
+    const hs__save_list *list = self;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < list->n_unallocated; i++)
         code = visit_unallocated(list, list->unallocated[i].name, visit, user, err);
@@ -272,25 +280,7 @@ hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn 
     return code ? code : hs__visit_unclaimed(list->session, visit, user, err);
 }
 
-/* The source of a save. */
-
-static uint64_t size_of(const void *list, size_t at, bool *is_next_slice)
-{
-    *is_next_slice = follows(list, at);
-    return ((const hs__save_list *)list)->variables[at].bytes;
-}
-
-static hs_code read_item(void *list, size_t at, hs__save_item *item, hs_error *err)
-{
-    return hs__save_list_variable(list, at, item, err);
-}
-
-static hs_code visit_states(void *list, hs__visit_item_fn visit, void *user, hs_error *err)
-{
-    return hs__save_list_visit_states(list, visit, user, err);
-}
-
 hs__item_source hs__save_list_source(hs__save_list *list)
 {
-    return (hs__item_source){list, list->n, list->bytes, list->meta, size_of, read_item, visit_states};
+    return (hs__item_source){list, list->n, list->bytes, list->meta, size_of, read_variable, visit_states};
 }

@@ -80,12 +80,9 @@ hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__sel
                            hs_error *err);
 void hs__save_list_free(hs__save_list *list);
 
+/* The source visits as states: the records of variables without memory, the states of the session's providers, those of the
+ * other ranks, and the unclaimed states that were not reported yet. */
 hs__item_source hs__save_list_source(hs__save_list *list);
-/* Reads a variable. The item is valid until the next call. */
-hs_code hs__save_list_variable(hs__save_list *list, size_t at, hs__save_item *item, hs_error *err);
-/* Visits the records of variables without memory, then the states of the session's providers, then the unclaimed states
- * that were not reported yet. */
-hs_code hs__save_list_visit_states(const hs__save_list *list, hs__visit_item_fn visit, void *user, hs_error *err);
 /* Logs which variables have no memory, once per session. */
 void hs__save_list_log_unallocated(const hs__save_list *list);
 

@@ -212,8 +212,9 @@ static int64_t find_branch_step(const hs__saver_directory *directory, const hs_r
     return same_session || from_here ? -1 : step;
 }
 
-static hs_code save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                    const hs_save_options *given, hs_error *err)
+/* Saves, or starts a save in the background. */
+static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                          const hs_save_options *given, hs_error *err)
 {
     hs__save_request request = {.prefix = prefix,
                                 .step = step,
@@ -270,13 +271,13 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     if (hs__background_is_inherited(saver))
         return hs__refuse_inherited("saver", err);
     if (!session->ranks)
-        return save(saver, session, prefix, step, options, err);
+        return begin_save(saver, session, prefix, step, options, err);
 
     /* All ranks send their states to the chief, which saves. Its result is the result of all. */
     hs_error result = {0}, lost = {0};
     hs_code code = hs__rank_states_gather(session, &result);
     if (!code && session->rank == 0)
-        code = save(saver, session, prefix, step, options, &result);
+        code = begin_save(saver, session, prefix, step, options, &result);
     result.code = code;
     hs__rank_states_free(session);
     code = hs__ranks_from_chief(session->ranks, HS__CALL_SAVE, &result, sizeof result, &lost);

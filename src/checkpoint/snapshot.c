@@ -32,25 +32,22 @@ int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env)
     return result;
 }
 
-static void free_meta(hs__snapshot *snapshot)
-{
-    hs__free(snapshot->env, (void *)snapshot->meta.data);
-    snapshot->meta = (hs_bytes){NULL, 0};
-}
-
 /* Only the session's thread sets and removes guards. */
-static void remove_guard(hs__snapshot *snapshot)
+static void empty(hs__snapshot *snapshot)
 {
     const hs_raw_session *session = snapshot->guarded;
     if (session)
         session->ops.guard(session->handle, (hs_write_guard){NULL, NULL, NULL});
     snapshot->guarded = NULL;
+    snapshot->n = snapshot->n_variables = snapshot->n_item_of = snapshot->bytes = 0;
+    atomic_store(&snapshot->n_deferred, 0);
+    hs__free(snapshot->env, (void *)snapshot->meta.data);
+    snapshot->meta = (hs_bytes){NULL, 0};
 }
 
 void hs__snapshot_free(hs__snapshot *snapshot)
 {
-    remove_guard(snapshot);
-    free_meta(snapshot);
+    empty(snapshot);
     hs__free(snapshot->env, snapshot->items);
     hs__free(snapshot->env, snapshot->item_of);
     hs__free(snapshot->env, snapshot->data);
@@ -225,14 +222,6 @@ static bool before_write(void *user, size_t index)
     return false;
 }
 
-static void empty(hs__snapshot *snapshot)
-{
-    remove_guard(snapshot);
-    snapshot->n = snapshot->n_variables = snapshot->n_item_of = snapshot->bytes = 0;
-    atomic_store(&snapshot->n_deferred, 0);
-    free_meta(snapshot);
-}
-
 /* Lets the copies of strings point to the copies of their texts, which no longer move. */
 static void point_to_texts(const hs__snapshot *snapshot)
 {
@@ -250,19 +239,20 @@ static void point_to_texts(const hs__snapshot *snapshot)
 hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool overlap, hs_error *err)
 {
     const hs_raw_session *session = list->session;
+    const hs__item_source from = hs__save_list_source(list);
     empty(snapshot);
     overlap &= session->ops.guard != NULL;
     /* allocates all memory at once, because growing doubles it; if that fails, the data grow */
-    size_t bytes = list->bytes < SIZE_MAX / 2 ? (size_t)list->bytes + ROOM_FOR_NAMES : 0;
+    size_t bytes = from.bytes < SIZE_MAX / 2 ? (size_t)from.bytes + ROOM_FOR_NAMES : 0;
     if (bytes > snapshot->data_capacity) {
         hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy without need */
         snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
         snapshot->data_capacity = snapshot->data ? bytes : 0;
     }
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < list->n; i++) {
+    for (size_t i = 0; !code && i < from.n; i++) {
         hs__save_item item;
-        if (!(code = hs__save_list_variable(list, i, &item, err)))
+        if (!(code = from.variable(from.self, i, &item, err)))
             code = add(snapshot, &item, overlap, err);
     }
     snapshot->n_variables = snapshot->n;
@@ -271,13 +261,13 @@ hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool over
         snapshot->guarded = session;
     }
     if (!code)
-        code = hs__save_list_visit_states(list, add_state, snapshot, err);
+        code = from.visit_states(from.self, add_state, snapshot, err);
     if (code) {
         empty(snapshot);
         return code;
     }
     point_to_texts(snapshot);
-    snapshot->meta = list->meta;
+    snapshot->meta = from.meta;
     list->meta = (hs_bytes){NULL, 0};
     return HS_OK;
 }

@@ -173,11 +173,12 @@ static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs
     const hs_saver *saver = saver_of(session);
     hs__buffer_clear(&r->line);
     hs_code code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err);
+    const hs__item_source from = hs__save_list_source(&list);
     if (!code)
-        code = hs__save_list_visit_states(&list, add_item, &states, err);
-    for (size_t i = 0; !code && i < list.n; i++) {
+        code = from.visit_states(from.self, add_item, &states, err);
+    for (size_t i = 0; !code && i < from.n; i++) {
         hs__save_item item;
-        if (!(code = hs__save_list_variable(&list, i, &item, err)))
+        if (!(code = from.variable(from.self, i, &item, err)))
             code = add_item(&variables, &item, err);
     }
     hs__save_list_free(&list);
