@@ -39,30 +39,25 @@ hs_code hs__make_directory_for(const hs_env *env, const char *path, hs_error *er
     return code;
 }
 
-/* Data files get names that the index of an existing checkpoint of that name does not use. A damaged index uses none. If
- * the index cannot be read now, the checkpoint may be intact and must not be lost, so the save fails. */
-static hs_code choose_names(hs__new_checkpoint *files, int32_t shards, hs_error *err)
-{
-    hs__bundle_reader reader;
-    hs_error cause = {0};
-    files->names = (hs__data_range){0, shards, shards};
-    hs_code code = hs__bundle_reader_open(&reader, files->env, files->prefix, &cause);
-    if (code)
-        return hs__is_damage(&cause) ? HS_OK : hs__error_copy(err, &cause);
-    if (reader.shards == shards)
-        files->names = (hs__data_range){1, shards, shards + 1};
-    hs__bundle_reader_close(&reader);
-    return HS_OK;
-}
-
 hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, int32_t shards, hs_error *err)
 {
     const hs_env *env = files->env;
     const char *prefix = files->prefix;
-    hs_code code = choose_names(files, shards, err);
-    if (code)
-        return code;
-    const hs__data_range *names = &files->names;
+    hs__bundle_reader existing;
+    hs_error cause = {0};
+
+    /* Data files get names that the index of an existing checkpoint of that name does not use. A damaged index uses none.
+     * If the index cannot be read now, the checkpoint may be intact and must not be lost, so the save fails. */
+    hs__data_range *names = &files->names;
+    *names = (hs__data_range){0, shards, shards};
+    if (!hs__bundle_reader_open(&existing, env, prefix, &cause)) {
+        if (existing.shards == shards)
+            *names = (hs__data_range){1, shards, shards + 1};
+        hs__bundle_reader_close(&existing);
+    } else if (!hs__is_damage(&cause)) {
+        return hs__error_copy(err, &cause);
+    }
+
     files->data = hs__alloc(env, (size_t)names->n, sizeof *files->data);
     files->data_tmp = hs__alloc(env, (size_t)names->n, sizeof *files->data_tmp);
     files->index_tmp = hs__format(env, "%s.index.tmp", prefix);

@@ -305,7 +305,7 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     if (!code && chosen == all.n)
         code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: checkpoint '%s' does not exist", prefix);
     if (!code && !(code = adopt(saver, &all, &state, chosen, err)))
-        code = hs__saver_set_last(saver->directories, prefix, err);
+        code = hs__saver_set_text(saver, &saver->directories->last_path, prefix, err);
     hs__checkpoint_state_free(&state);
     free_candidates(&all);
     hs__free(&saver->env, directory);

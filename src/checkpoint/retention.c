@@ -9,26 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static hs_code replace(char **text, const hs_env *env, const char *with, hs_error *err)
-{
-    char *copy = hs__strdup(env, with);
-    if (!copy)
-        return hs__no_memory(err, strlen(with), "a path");
-    hs__free(env, *text);
-    *text = copy;
-    return HS_OK;
-}
-
-hs_code hs__saver_set_last(hs__saver_directory *directory, const char *path, hs_error *err)
-{
-    return replace(&directory->last_path, &directory->saver->env, path, err);
-}
-
-hs_code hs__saver_set_state_file(hs__saver_directory *directory, const char *name, hs_error *err)
-{
-    return replace(&directory->state_file, &directory->saver->env, name, err);
-}
-
 /* Removes the checkpoints from the list that `leaves` accepts. */
 static void filter(hs__saver_directory *directory, bool (*leaves)(const void *user, const char *path), const void *user)
 {

@@ -28,8 +28,7 @@ static hs_code copied_variable(void *user, size_t at, hs__save_item *item, hs_er
 {
     program_source *program = user;
     (void)err;
-    *item = (hs__save_item){
-        .name = program->variables.entries[at].name, .variable = HS__NONE, .copied_from = &program->variables};
+    *item = (hs__save_item){.name = program->variables.entries[at].name, .copied_from = &program->variables};
     return HS_OK;
 }
 
@@ -156,7 +155,7 @@ hs_code hs__save(const hs__save_request *request, const hs__item_source *source,
         hs_code kept = keep(request, files.prefix, code ? NULL : err);
         code = code ? code : kept;
     }
-    if (!code && !(code = hs__saver_set_last(directory, files.prefix, err)))
+    if (!code && !(code = hs__saver_set_text(saver, &directory->last_path, files.prefix, err)))
         directory->last_bytes = request->bytes;
 
     /* Step 4. */
@@ -164,7 +163,7 @@ hs_code hs__save(const hs__save_request *request, const hs__item_source *source,
         code = abandon_branch(request, err);
 
     /* Steps 5 and 6. */
-    if (!code && listed && !(code = hs__saver_set_state_file(directory, state_file, err))) {
+    if (!code && listed && !(code = hs__saver_set_text(saver, &directory->state_file, state_file, err))) {
         size_t n_expired = hs__expire(directory, options->max_to_keep ? options->max_to_keep : saver->max_to_keep);
         if (!(code = hs__saver_write_state_file(directory, files.prefix, n_expired, err)))
             hs__delete_expired(directory, n_expired);

@@ -185,7 +185,7 @@ static hs_code visit_attribute(const hs_env *env, const char *key, const char *w
                                hs__visit_item_fn visit, void *user, hs_error *err)
 {
     char *name = hs__format(env, "%s%s", key, which);
-    hs_code code = name ? visit(user, &(hs__save_item){.name = name, .value = *value, .variable = HS__NONE}, err)
+    hs_code code = name ? visit(user, &(hs__save_item){.name = name, .value = *value}, err)
                         : hs__no_memory(err, strlen(key), "a name");
     hs__free(env, name);
     return code;
@@ -227,13 +227,13 @@ static hs_code read_variable(void *self, size_t at, hs__save_item *item, hs_erro
                             .slice = v->slice,
                             .variable = v->index,
                             .follows = follows(list, at),
-                            .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
                             .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
     if ((code = hs__check_saved_name(v->name, err)) ||
         (code = hs__read_variable(list->session, v->index, v->variable, &list->copy, &item->value, err)))
         return code;
-    item->borrowed = item->value.data != list->copy.data;
-    item->stays = item->borrowed && (list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS);
+    const bool is_view = item->value.data != list->copy.data;
+    item->stays = is_view && (list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS);
+    item->lent = is_view && !(v->flags & HS_VARIABLE_MOVES);
     return HS_OK;
 }
 
@@ -242,7 +242,7 @@ static hs_code visit_unallocated(const hs__save_list *list, const char *name, hs
 {
     static const bool yes = true;
     char *key = hs__unallocated_key(list->env, name);
-    const hs__save_item record = {.name = key, .value = hs_tensor_of(HS_BOOL, HS_SCALAR, &yes), .variable = HS__NONE};
+    const hs__save_item record = {.name = key, .value = hs_tensor_of(HS_BOOL, HS_SCALAR, &yes)};
     hs_code code = key ? visit(user, &record, err) : hs__no_memory(err, strlen(name), "a name");
     hs__free(list->env, key);
     return code;
@@ -260,7 +260,6 @@ static hs_code visit_provider(const hs__save_list *list, size_t index, hs__visit
     const hs__stored_state state = {.key = slot.key, .identity = slot.identity, .version = slot.version};
     const hs__save_item bytes = {.name = slot.key,
                                  .value = {.dtype = HS_UINT8, .rank = 1},
-                                 .variable = HS__NONE,
                                  .varies = slot.varies,
                                  .produce = produce_state,
                                  .source = &slot};

@@ -12,11 +12,10 @@ typedef struct hs__save_item {
     const char *name;
     hs_tensor value;
     const hs_variable_slice *slice; /* position of the value in the tensor `name`; NULL: the value is the whole tensor */
-    size_t variable;                /* index in the backend; HS__NONE: not the value of a variable that is read now */
-    bool borrowed;                  /* value.data is the variable's own memory */
-    bool stays;                     /* value.data stays valid until the save has ended, also for other threads */
     bool follows;                   /* slice of the same tensor as the previous item */
-    bool moves;                     /* the program may move the variable's memory at any time (HS_VARIABLE_MOVES) */
+    bool stays;                     /* value.data stays valid until the save has ended, also for other threads */
+    bool lent;                      /* value.data is the own memory of a variable, which the program does not move */
+    size_t variable;                /* index in the backend, if it is lent */
     bool nonfinite;                 /* NaN and infinity are allowed */
     bool varies;                    /* state of a hook that differs between equal runs (HS_HOOK_STATE_VARIES) */
     /* Not NULL: `value` is a vector of uint8 without data and length, and this calls `put` with its bytes, once. */
@@ -28,8 +27,8 @@ typedef struct hs__save_item {
 /* Called with one item, which is valid during the call. An error ends the visit. */
 typedef hs_code (*hs__visit_item_fn)(void *user, const hs__save_item *item, hs_error *err);
 
-/* What a save writes: variables, then states and records, then the graph. The session's memory (a save list) and a snapshot
- * of it are sources. */
+/* What a save writes: variables, then states and records, then the graph. A save list, which reads the session's memory,
+ * and a snapshot are sources. In save.c, the bundle of a program's function is one, too. */
 typedef struct hs__item_source {
     void *self;
     size_t n;       /* variables, in the order of their names */

@@ -156,6 +156,17 @@ hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, 
     return saver->directories = used;
 }
 
+hs_code hs__saver_set_text(const hs_saver *saver, char **text, const char *with, hs_error *err)
+{
+    const hs_env *env = &saver->env;
+    char *copy = hs__strdup(env, with);
+    if (!copy)
+        return hs__no_memory(err, strlen(with), "a path");
+    hs__free(env, *text);
+    *text = copy;
+    return HS_OK;
+}
+
 hs_code hs__saver_hold_directory(hs__saver_directory *directory, const char *base, const void *session, hs_error *err)
 {
     const hs_env *env = &directory->saver->env;

@@ -83,6 +83,8 @@ hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, 
 /* Locks the directory, which exists, and unlocks the others that were locked only for a save. `base`: as
  * hs__hold_directory. FAILED_PRECONDITION: another session than this one, an address, has claimed it. */
 hs_code hs__saver_hold_directory(hs__saver_directory *directory, const char *base, const void *session, hs_error *err);
+/* Replaces last_path or state_file by a copy. */
+hs_code hs__saver_set_text(const hs_saver *saver, char **text, const char *with, hs_error *err);
 /* Of last_path. 0: unknown. */
 static inline int64_t hs__saver_last_bytes(const hs__saver_directory *in)
 {
@@ -97,9 +99,6 @@ hs_code hs__saver_keep(hs__saver_directory *directory, const hs__kept_checkpoint
 hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *const *paths, size_t n, hs_error *err);
 /* Removes the checkpoints BASE-STEP with later steps from the list. */
 void hs__saver_drop_later(hs__saver_directory *directory, const char *base, int64_t step);
-hs_code hs__saver_set_last(hs__saver_directory *directory, const char *path, hs_error *err);
-/* Sets the name of the state file. */
-hs_code hs__saver_set_state_file(hs__saver_directory *directory, const char *name, hs_error *err);
 /* Moves expired checkpoints to the front of the list, and returns their number. Removes from the list the
  * checkpoints that are kept forever. `max_to_keep`: HS_NEVER: all. */
 size_t hs__expire(hs__saver_directory *directory, int64_t max_to_keep);

@@ -144,7 +144,7 @@ static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, bool overl
         hs__reserve(snapshot->env, &snapshot->items, &snapshot->capacity, snapshot->n + 1, sizeof *snapshot->items, err);
     if (code || (code = append(snapshot, from->name, strlen(from->name) + 1, &item.name, err)))
         return code;
-    if (overlap && from->borrowed && !from->moves && value->bytes >= LARGE && value->dtype != HS_STRING) {
+    if (overlap && from->lent && value->bytes >= LARGE && value->dtype != HS_STRING) {
         item.state = DEFERRED;
         if ((code = append_room(snapshot, value->bytes, &item.data, err)) || (code = defer(snapshot, from, err)))
             return code;
@@ -278,7 +278,6 @@ hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at)
     hs__save_item out = {.name = (const char *)snapshot->data + item->name,
                          .value = item->value,
                          .slice = item->is_slice ? &item->slice : NULL,
-                         .variable = HS__NONE,
                          .stays = true,
                          .follows = item->follows,
                          .nonfinite = item->nonfinite};

@@ -152,8 +152,7 @@ hs_code hs__visit_stored(const hs_env *env, const hs__stored_state *state, hs__v
                          hs_error *err)
 {
     hs_shape bytes = {.rank = 1, .dims = {(int64_t)state->bytes}};
-    const hs__save_item item = {
-        .name = state->key, .value = hs_tensor_of(HS_UINT8, bytes, state->data), .variable = HS__NONE};
+    const hs__save_item item = {.name = state->key, .value = hs_tensor_of(HS_UINT8, bytes, state->data)};
     return hs__visit_state(env, state, &item, visit, user, err);
 }
 
