@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restoring the newest valid checkpoint of a directory: gather lists the checkpoints in the order in which they are tried,
- * restore_first falls back from damaged ones to older ones, on all ranks of a group, and adopt makes the saver keep them.
+/* Restoring the newest valid checkpoint of a directory: find_candidates lists the checkpoints in the order in which they
+ * are tried, restore_first falls back from damaged ones to older ones, on all ranks of a group, and adopt makes the saver
+ * keep them.
  */
 #include "checkpoint/restore.h"
 
@@ -67,7 +68,7 @@ static bool is_successor(const candidates *all, const char *name)
            hs__map_find(&all->expired, name) == HS__NONE;
 }
 
-static int collect_file(void *user, const char *name)
+static int add_file(void *user, const char *name)
 {
     candidates *all = user;
     size_t length = strlen(name);
@@ -99,7 +100,7 @@ static int in_order(const void *a, const void *b)
 /* Lists the checkpoints in the order in which they are tried: successors, those of the state file, newest first, and the
  * others of the directory. A damaged state file is only a warning. If the directory cannot be listed, that is an error: a
  * training that finds no checkpoint starts again. */
-static hs_code gather(candidates *all, hs__checkpoint_state *state, hs_error *err)
+static hs_code find_candidates(candidates *all, hs__checkpoint_state *state, hs_error *err)
 {
     hs_error cause = {0};
     hs_code code = hs__checkpoint_state_read(state, all->env, all->directory, NULL, &cause);
@@ -121,7 +122,7 @@ static hs_code gather(candidates *all, hs__checkpoint_state *state, hs_error *er
     code = hs__stat(all->env, all->directory, &found, &cause);
     if (code && code != HS_NOT_FOUND)
         return hs__error_copy(err, &cause);
-    if (!code && found.is_directory && (code = hs__list(all->env, all->directory, collect_file, all, err)))
+    if (!code && found.is_directory && (code = hs__list(all->env, all->directory, add_file, all, err)))
         return code;
     if (all->failed)
         return hs__no_memory(err, all->n * sizeof *all->items, "the list of checkpoints");
@@ -248,7 +249,7 @@ static hs_code restore_from(hs_saver *saver, hs_raw_session *session, const char
     size_t chosen = HS__NONE;
     *restored = NULL;
     hs__background_wait(saver); /* the one in progress will be the newest */
-    hs_code code = directory && !session->rank ? gather(&all, &state, err) : HS_OK;
+    hs_code code = directory && !session->rank ? find_candidates(&all, &state, err) : HS_OK;
     if (!code)
         code = restore_first(saver, session, &all, options, &chosen, path, err);
     if (!code && chosen != HS__NONE && step >= 0) {
@@ -299,7 +300,7 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     candidates all = begin_candidates(&saver->env, directory, -1);
     hs__checkpoint_state state = {.env = &saver->env};
     size_t chosen = 0;
-    hs_code code = gather(&all, &state, err);
+    hs_code code = find_candidates(&all, &state, err);
     while (!code && chosen < all.n && strcmp(hs__path_base(all.items[chosen].path), hs__path_base(prefix)) != 0)
         chosen++;
     if (!code && chosen == all.n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring one archive: a checkpoint, a safetensors file or a snapshot. hs__restore opens a checkpoint and records the
- * restore. restore_archive calls the stages in their order: match all variables and states with tensors, read and verify
+ * restore. restore_stages calls the stages in their order: match all variables and states with tensors, read and verify
  * all of them, and only then write. A failure before the writing leaves the model unchanged.
  *
  * A small model's values are kept in memory between reading and writing. A large model would need twice its memory: its
@@ -321,14 +321,14 @@ typedef struct {
 } reading;
 
 /* hs__do_part */
-static hs_code do_one(void *user, size_t worker, size_t part, hs_error *err)
+static hs_code do_part(void *user, size_t worker, size_t part, hs_error *err)
 {
     reading *all = user;
     const hs__archive *archive = worker ? &all->forks[worker].archive : all->r->archive;
     return all->do_item(all->r, archive, &all->r->items[part], err);
 }
 
-static hs_code do_all(const restoring *r, do_item_fn do_item, hs_error *err)
+static hs_code for_each_value(const restoring *r, do_item_fn do_item, hs_error *err)
 {
     reading all = {.r = r, .do_item = do_item};
     bool one_thread = !r->archive->ops->forks;
@@ -337,7 +337,7 @@ static hs_code do_all(const restoring *r, do_item_fn do_item, hs_error *err)
     size_t workers = one_thread ? 1 : hs__workers_for(r->n, r->bytes);
     for (size_t i = 1; i < workers; i++)
         hs__archive_fork_begin(r->archive, &all.forks[i]);
-    hs_code code = hs__in_parallel(workers, r->n, do_one, &all, err);
+    hs_code code = hs__in_parallel(workers, r->n, do_part, &all, err);
     for (size_t i = 1; i < workers; i++)
         hs__archive_fork_end(&all.forks[i]);
     return code;
@@ -390,12 +390,12 @@ static hs_code read_variables(restoring *r, hs_error *err)
     double reads = (double)r->bytes * (keep ? 1 : 2) + (double)state_bytes * (state_bytes <= HS__STATES_IN_MEMORY ? 1 : 2);
     hs__read_progress_begin(&r->progress, r->env, r->archive->path, r->bytes + state_bytes, reads);
     if (!keep)
-        return do_all(r, verify, err);
+        return for_each_value(r, verify, err);
     if (!(r->data = hs__realloc(r->env, NULL, (size_t)r->bytes, 1)))
         return hs__no_memory(err, (size_t)r->bytes, "the values of a checkpoint");
     for (size_t i = 0; i < r->n; i++)
         r->items[i].value = r->data + r->items[i].offset;
-    return do_all(r, read_to_data, err);
+    return for_each_value(r, read_to_data, err);
 }
 
 /* If the program restores the variables: verifies all tensors but those that cannot be verified, whose type or rank this
@@ -441,7 +441,7 @@ static hs_code write_variables(restoring *r, hs_error *err)
 {
     hs_code code = prepare_memory(r, err); /* again: loading states may have moved the memory */
     if (!code && !r->data && !r->archive->ops->in_memory)
-        code = do_all(r, read_to_memory, err);
+        code = for_each_value(r, read_to_memory, err);
     for (size_t i = 0; !code && i < r->n; i++) {
         const matched *item = &r->items[i];
         const void *value = item->value ? item->value : item->memory ? item->memory : r->copy;
@@ -482,7 +482,7 @@ static hs_code change_model(restoring *r, hs_error *err)
     return code ? hs__error_copy(err, &error) : HS_OK;
 }
 
-static hs_code restore_archive(restoring *r, hs_error *err)
+static hs_code restore_stages(restoring *r, hs_error *err)
 {
     hs_raw_session *session = r->session;
     const hs__archive *archive = r->archive;
@@ -530,7 +530,7 @@ hs_code hs__restore_archive(const hs__selection *selection, hs_raw_session *sess
 {
     restoring r = {
         .env = &session->env, .selection = selection, .session = session, .archive = archive, .options = options};
-    hs_code code = restore_archive(&r, err);
+    hs_code code = restore_stages(&r, err);
     if (!code && r.states.unused)
         hs_log(&session->env, HS_LOG_INFO, "'%s' has tensors that no variable of the program uses (%s)", archive->path,
                r.states.unused);
@@ -539,7 +539,7 @@ hs_code hs__restore_archive(const hs__selection *selection, hs_raw_session *sess
 }
 
 /* Opens the checkpoint, restores it, and records that in the saver and the session. */
-static hs_code restore_bundle(restoring *r, hs_saver *saver, const char *prefix, hs_error *err)
+static hs_code restore_checkpoint(restoring *r, hs_saver *saver, const char *prefix, hs_error *err)
 {
     hs_raw_session *session = r->session;
     hs__bundle_reader reader;
@@ -562,7 +562,7 @@ static hs_code restore_bundle(restoring *r, hs_saver *saver, const char *prefix,
     else if (!last_path || !restored_from)
         code = hs__no_memory(err, strlen(prefix), "a path");
     else
-        code = restore_archive(r, err);
+        code = restore_stages(r, err);
     if (!code) {
         char *before = directory->last_path;
         directory->last_path = last_path;
@@ -587,7 +587,7 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
                    .options = options};
     hs_error cause = {0};
     hs__background_wait(saver);
-    hs_code code = restore_bundle(&r, saver, prefix, &cause);
+    hs_code code = restore_checkpoint(&r, saver, prefix, &cause);
     free_restoring(&r);
     *damaged = code && r.in_files && hs__is_damage(&cause);
     if (*damaged)

@@ -26,18 +26,18 @@ void hs__stash_unclaimed(hs__stored_states *states, hs_raw_session *session)
 }
 
 /* Opens the checkpoint again for a value that was not kept in memory, and verifies that it is still the same. */
-static hs_code reopen(hs__bundle_reader *reader, const hs__stored_states *from, const hs__stored_state *state,
-                      const hs_env *env, hs_error *err)
+static hs_code reopen(hs__bundle_reader *reader, hs__archive *archive, const hs__stored_states *from,
+                      const hs__stored_state *state, const hs_env *env, hs_error *err)
 {
     hs_code code = hs__bundle_reader_open(reader, env, from->path, err);
     if (!code) {
-        const hs__archive archive = hs__bundle_archive(reader);
-        const size_t index = hs__archive_find(&archive, state->key);
-        const hs__stored stored = index == HS__NONE ? (hs__stored){.name = NULL} : hs__archive_tensor(&archive, index);
+        *archive = hs__bundle_archive(reader);
+        const size_t index = hs__archive_find(archive, state->key);
+        const hs__stored stored = index == HS__NONE ? (hs__stored){.name = NULL} : hs__archive_tensor(archive, index);
         if (!hs__is_state_tensor(&stored) || stored.bytes != state->bytes || stored.crc != state->crc)
             code = hs_error_set(err, HS_DATA_LOSS, "checkpoint '%s' has changed since it was restored", from->path);
         else
-            code = hs__archive_verify(&archive, index, err);
+            code = hs__archive_verify(archive, index, err);
         if (code)
             hs__bundle_reader_close(reader);
     }
@@ -55,10 +55,10 @@ static bool is_only_in_file(const hs__stored_state *state)
 static hs_code reread(const hs__stored_states *from, hs__stored_state *state, const hs_env *env, hs_error *err)
 {
     hs__bundle_reader reader;
-    hs_code code = reopen(&reader, from, state, env, err);
+    hs__archive archive;
+    hs_code code = reopen(&reader, &archive, from, state, env, err);
     if (code)
         return code;
-    const hs__archive archive = hs__bundle_archive(&reader);
     state->data = hs__alloc(env, state->bytes, 1);
     code = state->data ? hs__archive_read(&archive, hs__archive_find(&archive, state->key), NULL, state->data, err)
                        : hs__no_memory(err, state->bytes, state->key);
@@ -92,12 +92,10 @@ hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_
     const hs__stored_state *state = &unclaimed->items[at];
     const bool in_file = is_only_in_file(state);
     hs__bundle_reader reader;
-    hs_code code = hs__stored_state_check(unclaimed, state, slot, &session->env, err);
-    if (code || (in_file && (code = reopen(&reader, unclaimed, state, &session->env, err))))
-        return code;
     hs__archive archive;
-    if (in_file)
-        archive = hs__bundle_archive(&reader);
+    hs_code code = hs__stored_state_check(unclaimed, state, slot, &session->env, err);
+    if (code || (in_file && (code = reopen(&reader, &archive, unclaimed, state, &session->env, err))))
+        return code;
     code = hs__stored_state_load(unclaimed, state, slot, in_file ? &archive : NULL, session, err);
     if (in_file)
         hs__bundle_reader_close(&reader);
