@@ -11,6 +11,11 @@ static const hs__bundle_entry *entry_of(const void *reader, size_t index)
     return &((const hs__bundle_reader *)reader)->entries[index];
 }
 
+static const char *bundle_name(const void *reader, size_t index)
+{
+    return entry_of(reader, index)->name;
+}
+
 static hs__stored bundle_tensor(const void *reader, size_t index)
 {
     const hs__bundle_entry *entry = entry_of(reader, index);
@@ -81,7 +86,8 @@ static hs_code bundle_read_next(void *reader, size_t index, hs__bundle_cursor *c
     return hs__bundle_read_next(cursor, to, bytes, err);
 }
 
-static const hs__archive_ops bundle_ops = {.tensor = bundle_tensor,
+static const hs__archive_ops bundle_ops = {.name = bundle_name,
+                                           .tensor = bundle_tensor,
                                            .find = bundle_find,
                                            .locate = bundle_locate,
                                            .read = bundle_read,
@@ -96,6 +102,11 @@ hs__archive hs__bundle_archive(hs__bundle_reader *reader)
 }
 
 /* Safetensors files. Opening one has checked it. */
+
+static const char *file_name(const void *reader, size_t index)
+{
+    return ((const hs__safetensors_reader *)reader)->header.entries[index].name;
+}
 
 static hs__stored file_tensor(const void *reader, size_t index)
 {
@@ -142,8 +153,12 @@ static hs_code file_verify(void *reader, size_t index, hs_error *err)
     return file_locate(reader, index, NULL, NULL, err);
 }
 
-static const hs__archive_ops file_ops = {
-    .tensor = file_tensor, .find = file_find, .locate = file_locate, .read = file_read, .verify = file_verify};
+static const hs__archive_ops file_ops = {.name = file_name,
+                                         .tensor = file_tensor,
+                                         .find = file_find,
+                                         .locate = file_locate,
+                                         .read = file_read,
+                                         .verify = file_verify};
 
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
 {
@@ -151,6 +166,11 @@ hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
 }
 
 /* Snapshots. */
+
+static const char *copied_name(const void *snapshot, size_t index)
+{
+    return hs__snapshot_item(snapshot, index).name;
+}
 
 static hs__stored copied_tensor(const void *snapshot, size_t index)
 {
@@ -201,7 +221,8 @@ static hs_code copied_read(void *snapshot, size_t index, const hs__box *box, voi
     return HS_OK;
 }
 
-static const hs__archive_ops snapshot_ops = {.tensor = copied_tensor,
+static const hs__archive_ops snapshot_ops = {.name = copied_name,
+                                             .tensor = copied_tensor,
                                              .find = copied_find,
                                              .locate = copied_locate,
                                              .read = copied_read,

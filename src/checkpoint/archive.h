@@ -21,6 +21,7 @@ typedef struct hs__stored {
 } hs__stored;
 
 typedef struct hs__archive_ops {
+    const char *(*name)(const void *reader, size_t index);
     hs__stored (*tensor)(const void *reader, size_t index);
     size_t (*find)(const void *reader, const char *name);
     hs_code (*locate)(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err);
@@ -44,6 +45,11 @@ hs__archive hs__bundle_archive(hs__bundle_reader *reader);
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader);
 hs__archive hs__snapshot_archive(const hs__snapshot *snapshot, const char *name);
 
+/* The name of a tensor, which is faster than all of it. */
+static inline const char *hs__archive_name(const hs__archive *archive, size_t index)
+{
+    return archive->ops->name(archive->reader, index);
+}
 static inline hs__stored hs__archive_tensor(const hs__archive *archive, size_t index)
 {
     return archive->ops->tensor(archive->reader, index);

@@ -271,7 +271,7 @@ static int32_t count_ranks(const hs__archive *archive, const char *base)
 {
     int32_t n = hs__archive_find(archive, base) != HS__NONE ? 1 : 0;
     for (size_t i = 0; !n && i < archive->n; i++)
-        n = ranks_of_key(base, hs__archive_tensor(archive, i).name);
+        n = ranks_of_key(base, hs__archive_name(archive, i));
     return n;
 }
 

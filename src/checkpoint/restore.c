@@ -225,15 +225,15 @@ static hs_code match_variable(restoring *r, matched *item, misfits *wrong, hs_er
 static void add_extra(const restoring *r, misfits *all)
 {
     for (size_t i = 0; i < r->archive->n; i++) {
-        hs__stored stored = hs__archive_tensor(r->archive, i);
-        if (r->used[i] || hs__is_state_key(stored.name))
+        const char *name = hs__archive_name(r->archive, i);
+        if (r->used[i] || hs__is_state_key(name))
             continue;
-        hs__report_restore(r->options, HS_RESTORE_EVENT_EXTRA, stored.name, "");
+        hs__report_restore(r->options, HS_RESTORE_EVENT_EXTRA, name, "");
         if (all->missing + all->different == 0)
             continue; /* alone they are no error */
         separate(all);
         all->extra++;
-        hs__buffer_text(&all->text, "'%s' is not in the model", stored.name);
+        hs__buffer_text(&all->text, "'%s' is not in the model", name);
     }
 }
 
@@ -293,7 +293,7 @@ static hs_code find_unused(restoring *r, hs_error *err)
         if ((tensor = hs__archive_find(r->archive, variable.name)) != HS__NONE)
             r->used[tensor] = true;
     for (size_t i = 0; i < r->archive->n; i++) {
-        const char *name = hs__archive_tensor(r->archive, i).name;
+        const char *name = hs__archive_name(r->archive, i);
         if (!r->used[i] && !hs__is_state_key(name) && strcmp(name, "_CHECKPOINTABLE_OBJECT_GRAPH") != 0 && n++ < NAMED)
             hs__buffer_text(&names, "%s'%s'", n == 1 ? "" : ", ", name);
     }

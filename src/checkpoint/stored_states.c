@@ -90,10 +90,10 @@ static hs_code find_ranks(hs__stored_state *state, hs__stored_states *of, const 
     return code;
 }
 
-/* A tensor with the prefix of states that is not a vector of uint8 was not written by this library: it is ignored. */
+/* `stored` has the prefix of states. One that is not a vector of uint8 was not written by this library: it is ignored. */
 static bool is_unclaimed(const hs__stored_states *found, const hs__stored *stored, const hs_raw_session *session)
 {
-    if (!hs__is_state_key(stored->name) || strchr(stored->name, ':') || !hs__is_state_tensor(stored) || stored->in_slices ||
+    if (strchr(stored->name, ':') || !hs__is_state_tensor(stored) || stored->in_slices ||
         hs__is_rank_state(session, stored->name))
         return false;
     for (size_t i = 0; i < session->n_states; i++)
@@ -118,6 +118,8 @@ hs_code hs__states_find(hs__stored_states *states, const hs_raw_session *session
             code = find_ranks(&states->items[i], states, slot.base, n, archive, env, err);
     }
     for (size_t i = 0; !code && i < archive->n; i++) {
+        if (!hs__is_state_key(hs__archive_name(archive, i)))
+            continue;
         const hs__stored stored = hs__archive_tensor(archive, i);
         if (is_unclaimed(states, &stored, session))
             code = add_state(states, stored.name, archive, env, err);
