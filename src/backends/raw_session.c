@@ -291,7 +291,7 @@ void hs__raw_session_reinitialized(hs_raw_session *raw)
     raw->owner_ops->forget_values(raw->owner);
 }
 
-void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step)
+void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step)
 {
     begin_restored(raw);
     if (!raw->unsaved || raw->branch_step < 0 || step < raw->branch_step)

@@ -72,8 +72,8 @@ struct hs_raw_session {
     void *owner;        /* the session around it */
     const hs__raw_session_owner_ops *owner_ops;
     const struct hs__ranks *ranks; /* NULL: the session is not in a group */
-    int32_t rank, rank_count;   /* 0 and 1 without a group */
-    hs__stored_states gathered; /* at the chief, during a save: the states of other ranks (rank_states.c) */
+    int32_t rank, rank_count;      /* 0 and 1 without a group */
+    hs__stored_states gathered;    /* at the chief, during a save: the states of other ranks (rank_states.c) */
     hs__state_slot *states;
     size_t n_states, states_capacity;
     hs__stored_states unclaimed; /* of the last restored checkpoint: no provider has claimed them yet */
@@ -139,7 +139,7 @@ void hs__raw_session_reinitialized(hs_raw_session *raw);
 /* Records that a save contains the restored state. */
 void hs__raw_session_saved(hs_raw_session *raw);
 /* Records a restore from memory. step -1: unknown. */
-void hs__raw_session_rolled_back(hs_raw_session *raw, int64_t step);
+void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step);
 /* Drops the path of the last restore and the refusal of saves, before the session is opened again. */
 void hs__raw_session_forget_restore(hs_raw_session *raw);
 

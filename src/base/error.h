@@ -10,7 +10,7 @@ static inline bool hs__is_clean(hs_code code)
     return code == HS_OK || code == HS_OUT_OF_RANGE || code == HS_STOP;
 }
 /* A code that reports a lost session, from which hs_recovery recovers. */
-static inline bool hs__is_preemption(hs_code code)
+static inline bool hs__is_loss(hs_code code)
 {
     return code == HS_ABORTED || code == HS_UNAVAILABLE;
 }

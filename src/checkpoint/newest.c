@@ -253,7 +253,7 @@ static hs_code restore_from(hs_saver *saver, hs_raw_session *session, const char
     if (!code)
         code = restore_first(saver, session, &all, options, &chosen, path, err);
     if (!code && chosen != HS__NONE && step >= 0) {
-        hs__raw_session_rolled_back(session, step); /* later checkpoints are of a branch that is abandoned */
+        hs__raw_session_restored_earlier(session, step); /* later checkpoints are of a branch that is abandoned */
     } else if (!code && chosen != HS__NONE && !session->rank) {
         hs__raw_session_restored_newest(session);
         code = adopt(saver, &all, &state, chosen, err);

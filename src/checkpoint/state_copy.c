@@ -97,7 +97,7 @@ hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy
     const hs__archive archive = hs__snapshot_archive(&copy->snapshot, source);
     hs_code code = hs__restore_archive(&COPIED, session, &archive, &options, err);
     if (!code) {
-        hs__raw_session_rolled_back(session, copy->step);
+        hs__raw_session_restored_earlier(session, copy->step);
         hs_error_clear(err);
     }
     return code;

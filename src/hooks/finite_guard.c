@@ -344,7 +344,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     (void)coordinator, (void)err;
     hook->rollback_pending = false;
     if (hook->policy == HS_GUARD_ROLLBACK)
-        hs__raw_session_keep_last_good(session);
+        hs__raw_session_want_last_good(session);
     return HS_OK;
 }
 

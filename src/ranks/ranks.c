@@ -12,7 +12,7 @@
 /* Other failures count more than a loss, from which the sessions may recover. */
 static int weight(hs_code code)
 {
-    return hs__is_clean(code) ? 0 : hs__is_preemption(code) ? 1 : 2;
+    return hs__is_clean(code) ? 0 : hs__is_loss(code) ? 1 : 2;
 }
 
 typedef struct {

@@ -92,7 +92,7 @@ static uint64_t code_bits(hs_code code)
     return !code                     ? 0
            : code == HS_OUT_OF_RANGE ? HS__WORD_END_OF_INPUT
            : code == HS_STOP         ? HS__WORD_RUN_STOPPED
-           : hs__is_preemption(code) ? HS__WORD_LOST
+           : hs__is_loss(code)       ? HS__WORD_LOST
                                      : HS__WORD_FAILED;
 }
 
@@ -266,7 +266,7 @@ static hs_code exchange(struct hs_session *session, uint64_t kind, uint64_t numb
     hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
     if (agreement->broken)
         return code ? code : hs__error_copy(err, &agreement->failure);
-    const bool in_step = agreement->behind_gate && is_failure(code) && !hs__is_preemption(code);
+    const bool in_step = agreement->behind_gate && is_failure(code) && !hs__is_loss(code);
     if (in_step && !session->failed_hook[0] && leave_group(session, code, err))
         return agreement->failure.code;
     hs__clear(&error);
@@ -351,7 +351,7 @@ hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *er
     code = hs__agree_on_part(session, 0, code, err);
     /* a rank that closes its session does not recover */
     bool ends = agreement->broken || agreement->word & HS__WORD_CLOSING;
-    if (ends && hs__is_preemption(code))
+    if (ends && hs__is_loss(code))
         hs__add_stops(session, HS__STOP_LOST);
     return code;
 }
@@ -446,7 +446,7 @@ static hs_code begin_message(void *user, hs__rank_call call, uint64_t number, ui
     const hs__hook *hook = call >= HS__CALL_ANY ? session->callee : NULL; /* the opening is not a hook's */
     hs_error error = {0};
     if (!hook && session->life == HS__READY && !session->level) /* the program's own call */
-        hs__begin_agreement(session);
+        hs__forget_agreed_failure(session);
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
     const uint64_t kind = hs__kind(call, hook ? session->context.boundary : 0, hook ? hook->cold->number_on_ranks : 0);

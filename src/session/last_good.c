@@ -43,7 +43,7 @@ static bool returns_to_opening(const struct hs_session *session)
     return session->raw.saved_step < 0 && creation->restore == HS_RESTORE_NEVER;
 }
 
-hs_code hs__last_good_open(struct hs_session *session, bool recovering, bool *restored, hs_error *err)
+hs_code hs__last_good_restore(struct hs_session *session, bool recovering, bool *restored, hs_error *err)
 {
     const hs__creation *creation = &session->creation;
     hs_saver *saver = scaffold_saver(session);
@@ -132,7 +132,7 @@ static bool is_in_checkpoint(const struct hs_session *session)
     return newest != NULL;
 }
 
-hs_code hs__last_good_keep(struct hs_session *session, hs_error *err)
+hs_code hs__last_good_copy_state(struct hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     hs_error error = {0};
@@ -255,7 +255,7 @@ hs_code hs__raw_session_return_to(hs_raw_session *raw, hs_saver *saver, int64_t 
     return code;
 }
 
-void hs__raw_session_keep_last_good(hs_raw_session *raw)
+void hs__raw_session_want_last_good(hs_raw_session *raw)
 {
     hs__session_of(raw)->last_good.is_wanted = true;
 }

@@ -6,8 +6,8 @@
 #include <hooksess/raw_session.h>
 
 /* The state to return to: the newest checkpoint that all ranks can read, or a copy in memory of the state after the
- * opening, until a checkpoint replaces it. The opening, a recovery and a rollback (services.h) restore it. last_good.c writes the
- * members. */
+ * opening, until a checkpoint replaces it. The opening, a recovery and a rollback (services.h) restore it. last_good.c
+ * writes the members. */
 typedef struct hs__last_good {
     hs_state_copy *copy; /* NULL: none */
     bool is_wanted;      /* by a hook that rolls back; a session that recovers wants it, too */
@@ -15,12 +15,12 @@ typedef struct hs__last_good {
 
 /* At the opening and in a recovery: restores checkpoint_prefix, or the newest checkpoint in checkpoint_dir. *restored is
  * false if the variables have to be initialized. */
-hs_code hs__last_good_open(struct hs_session *session, bool recovering, bool *restored, hs_error *err);
+hs_code hs__last_good_restore(struct hs_session *session, bool recovering, bool *restored, hs_error *err);
 /* In a recovery without a checkpoint: initializes, and restores the copy. */
 hs_code hs__last_good_initialize(struct hs_session *session, hs_error *err);
 /* After the opening: makes the copy, unless it is not wanted, is in a checkpoint, or is too large
  * (hs_recovery.snapshot_limit). Fails only if a hook wants it. */
-hs_code hs__last_good_keep(struct hs_session *session, hs_error *err);
+hs_code hs__last_good_copy_state(struct hs_session *session, hs_error *err);
 /* A checkpoint was saved: frees the copy, if the checkpoint replaces it. */
 void hs__last_good_saved(struct hs_session *session);
 void hs__last_good_free(struct hs_session *session);

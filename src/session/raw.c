@@ -57,7 +57,7 @@ static hs_code run_raw(struct hs_session *session, const hs_run_args *given, con
     hs_code code = hs__copy_args(&copy, given ? given : &no_args, &args, err);
     if (code || (code = make_plan(session, args, &result->request, err)))
         return code;
-    if (hs__is_replica(session) && (code = hs__check_collective_ops(session, session->callee, result->request, true, err)))
+    if (hs__is_in_group(session) && (code = hs__check_collective_ops(session, session->callee, result->request, true, err)))
         return code;
     code = hs__run_backend(session, &session->plans[session->level], err);
     hs__raw_session_moved(&session->raw);

@@ -39,7 +39,7 @@ hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery 
 
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
 {
-    return hs__may_recover(session) && hs__is_preemption(hs_coordinator_error(session->coordinator, why)) &&
+    return hs__may_recover(session) && hs__is_loss(hs_coordinator_error(session->coordinator, why)) &&
            !hs_coordinator_clean_stop(session->coordinator);
 }
 
@@ -48,7 +48,7 @@ hs_code hs__find_cause(const struct hs_session *session, hs_code code, hs_error 
     hs_error thread_error;
     if (!code || session->agreement.settled || !hs_coordinator_error(session->coordinator, &thread_error))
         return code;
-    bool thread_lost = hs__is_preemption(thread_error.code), run_lost = hs__is_preemption(code);
+    bool thread_lost = hs__is_loss(thread_error.code), run_lost = hs__is_loss(code);
     if (thread_lost == run_lost || (thread_lost && !hs__threads_are_lost(session, NULL)))
         return code;
     *error = thread_error;
@@ -92,13 +92,13 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
             hs__pause(session, hs__backoff_secs(first_secs, max_secs, session->recovery.attempts - 1));
             stopped = hs__stop_requested(session);
         }
-        if (hs__is_replica(session)) {
+        if (hs__is_in_group(session)) {
             hs_error error = {0};
-            hs__begin_agreement(session);
+            hs__forget_agreed_failure(session);
             if (!hs__is_clean(hs__agree_on_part(session, stopped ? HS__WORD_YES : 0, HS_OK, &error)))
                 return hs__error_copy(err, &error);
             stopped = session->agreement.word & HS__WORD_YES;
-            hs__begin_agreement(session);
+            hs__forget_agreed_failure(session);
             if (session->agreement.word & HS__WORD_CLOSING) {
                 hs__error_copy(err, &last);
                 hs_error_prefix(err, "another rank closed its session before the recovery");
@@ -113,12 +113,12 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
         }
         hs__clear(&last);
         hs_code code = hs__discard_raw(session, &last);
-        if (code && hs__is_replica(session)) /* the other ranks are in hs__create */
+        if (code && hs__is_in_group(session)) /* the other ranks are in hs__create */
             code = hs__agree_on_part(session, 0, code, &last);
         if (!code)
             code = hs__create(session, recovering, done, &last);
         last.code = code;
-    } while (hs__is_preemption(last.code) && !session->agreement.broken);
+    } while (hs__is_loss(last.code) && !session->agreement.broken);
     if (last.code) {
         hs__error_copy(err, &last);
         hs_error_prefix(err, "cannot recover");
@@ -132,12 +132,12 @@ hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
 {
     bool *done = &session->already_done;
     hs_code code = hs__create(session, false, done, err);
-    if (hs__is_preemption(code) && hs__may_recover(session) && !session->agreement.broken) {
+    if (hs__is_loss(code) && hs__may_recover(session) && !session->agreement.broken) {
         err->code = code;
         code = recreate_with_retries(session, false, done, err);
     }
     session->recovery.attempts = 0;
-    if (!code && (code = hs__last_good_keep(session, err)) && hs__is_replica(session))
+    if (!code && (code = hs__last_good_copy_state(session, err)) && hs__is_in_group(session))
         hs__agree_on_part(session, 0, code, err); /* the other ranks learn of it in their next message */
     return code;
 }
@@ -157,11 +157,11 @@ static void log_recovery(struct hs_session *session, int64_t lost_step)
 HS__COLD hs__recovery_end hs__recover(struct hs_session *session, bool caller_repeats, hs_code *code, hs_error *err)
 {
     *code = hs__find_cause(session, *code, err);
-    if (!hs__is_preemption(*code) || !hs__may_recover(session) || session->life == HS__IN_STEP_FUNCTION)
+    if (!hs__is_loss(*code) || !hs__may_recover(session) || session->life == HS__IN_STEP_FUNCTION)
         return HS__NOT_RECOVERED;
-    if (hs__is_replica(session)) { /* all ranks recover, or none */
+    if (hs__is_in_group(session)) { /* all ranks recover, or none */
         *code = hs__agree_on_loss(session, *code, err);
-        if (!hs__is_preemption(*code) || hs__stops(session) & HS__STOP_LOST)
+        if (!hs__is_loss(*code) || hs__stops(session) & HS__STOP_LOST)
             return HS__NOT_RECOVERED;
     }
 

@@ -159,7 +159,7 @@ static hs_code make_plan(struct hs_session *session, const hs__request *caller, 
             code = finish_callback(session, hook, "before_run", code, err);
         }
     }
-    if (!code && hs__is_replica(session))
+    if (!code && hs__is_in_group(session))
         code = check_collectives(session, err);
     plan->is_fixed = is_fixed;
     plan->is_whole = !code && !plan->call.n_feeds && !plan->call.options;
@@ -173,8 +173,8 @@ static inline hs_code begin_run(struct hs_session *session, const hs_run_args *a
     hs__request *caller = NULL;
     hs_code code = HS_OK;
     session->context.kind = args->kind;
-    if (hs__is_replica(session))
-        hs__begin_agreement(session);
+    if (hs__is_in_group(session))
+        hs__forget_agreed_failure(session);
     if (!hs__requests_nothing(args) && (code = hs__request_of(&session->requests, HS__CALLER, args, &caller, err)))
         return code;
     session->values.request = caller;
@@ -242,11 +242,11 @@ static inline __attribute__((always_inline)) hs_code finish_run(struct hs_sessio
             hs__report_lost_states(session);
     }
 
-    if (hs__is_replica(session) && run->kind == HS_RUN_TRAIN)
+    if (hs__is_in_group(session) && run->kind == HS_RUN_TRAIN)
         code = hs__agree_on_run(session, hs__find_cause(session, code, err), err);
     if (!code && run->boundary_requested) {
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
-        if (code && hs__is_clean(code) && hs__is_replica(session)) /* the other ranks hear of it in their next agreement */
+        if (code && hs__is_clean(code) && hs__is_in_group(session)) /* the other ranks hear of it in their next agreement */
             code = hs__agree_on_run(session, code, err);
     }
     if (session->agreement.settled) /* perhaps because another rank has failed in the boundary */
@@ -277,7 +277,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, 1);
         code = finish_callback(session, hook, "boundary", code, &error);
-        if (code && code != HS_STOP && is_last && hs__is_replica(session)) /* other ranks may wait in the same boundary */
+        if (code && code != HS_STOP && is_last && hs__is_in_group(session)) /* other ranks may wait in the same boundary */
             code = hs__agree_on_part(session, 0, code, &error);
         if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
             if (!first)
@@ -612,8 +612,8 @@ HS__COLD static hs_code check_step_support(const hs_session *session, hs_error *
 static hs_code begin_step(hs_session *session, hs_error *err)
 {
     static const hs_run_args no_args = HS_INIT(hs_run_args);
-    if (hs__is_replica(session))
-        hs__begin_agreement(session);
+    if (hs__is_in_group(session))
+        hs__forget_agreed_failure(session);
     hs_code code = session->makes_own_steps ? HS_OK : check_step_support(session, err);
     if (!code) {
         code = find_loss(session, err);
@@ -625,7 +625,7 @@ static hs_code begin_step(hs_session *session, hs_error *err)
                 code = begin_run(session, &no_args, err);
         } while (code && hs__recover(session, false, &code, err) == HS__RECOVERED); /* begins at the restored step */
     }
-    return code && hs__is_replica(session) ? hs__agree_on_run(session, code, err) : code;
+    return code && hs__is_in_group(session) ? hs__agree_on_run(session, code, err) : code;
 }
 
 HS__COLD static void reach_stop_between_steps(hs_session *session)
@@ -646,7 +646,7 @@ bool hs_step_begin(hs_session *session)
     }
     HS__CALL(call, session);
     if (hs_session_should_stop(session)) {
-        if (!hs__is_replica(session)) /* in a group, stops take effect at the end of a run */
+        if (!hs__is_in_group(session)) /* in a group, stops take effect at the end of a run */
             reach_stop_between_steps(session);
         hs__call_end(&call);
         return false;
@@ -712,7 +712,7 @@ hs_code hs_step_pass_gate(hs_session *session)
     if (!session || hs__is_inherited(session->generation) || session->life != HS__IN_OWN_STEP || session->in_backend)
         return HS_FAILED_PRECONDITION;
     hs__clear(&error);
-    return hs__is_replica(session) ? hs__pass_gate(session, &error) : hs__check_input(session, &error);
+    return hs__is_in_group(session) ? hs__pass_gate(session, &error) : hs__check_input(session, &error);
 }
 
 void hs__check_own_step(hs_session *session)

@@ -65,7 +65,7 @@ void hs__plans_init(struct hs_session *session)
     session->values.plan = &session->plans[0];
     for (size_t i = 0; i < session->n_hooks; i++)
         session->hooks[i].values.plan = &session->plans[0];
-    if (hs__is_replica(session)) {
+    if (hs__is_in_group(session)) {
         session->plans[0].call.pass_gate = pass_gate;
         session->plans[0].call.has_input = has_input;
     }

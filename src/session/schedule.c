@@ -46,7 +46,7 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
         .is_set = hs__trigger_is_set(when) || given->flags & HS__HOOK_AFTER_SAVES,
         .is_before =
             (hook->before_run && !(given->flags & HS__HOOK_WATCHES_BEFORE)) || hook->cold->ops.fetches || when->counts_runs,
-        .chief_only = given->flags & HS_HOOK_CHIEF_ONLY || !hs__is_replica(session),
+        .chief_only = given->flags & HS_HOOK_CHIEF_ONLY || !hs__is_in_group(session),
         .on_request = when->on_request,
         .first = when->first,
         .last = when->last,

@@ -49,7 +49,7 @@ bool hs__raw_session_may_save(const hs_raw_session *session, bool is_due);
 
 /* In after_create_session: the hook may roll back. Before a checkpoint is saved, a copy in memory is the state to return
  * to (last_good.h). */
-void hs__raw_session_keep_last_good(hs_raw_session *session);
+void hs__raw_session_want_last_good(hs_raw_session *session);
 /* In a boundary: returns to the last good state, the newest checkpoint that all ranks can read or that copy, with `saver`
  * (NULL: the scaffold's). In a group all ranks call it. After a failure the state is undefined: refuse saves. */
 hs_code hs__raw_session_roll_back(hs_raw_session *session, hs_saver *saver, hs_error *err);

@@ -291,14 +291,14 @@ static inline void hs__clear_stop(struct hs_session *session, hs__stop cause)
         atomic_fetch_and(&session->stops, ~(unsigned)cause);
 }
 /* The session is in a group. */
-static inline bool hs__is_replica(const struct hs_session *session)
+static inline bool hs__is_in_group(const struct hs_session *session)
 {
     return session->agreement.ranks.group.ops;
 }
 /* The causes that have taken effect, without HS__STOP_THREADS if the session is not in a group. */
 static inline unsigned hs__final_stops(const struct hs_session *session)
 {
-    if (hs__is_replica(session))
+    if (hs__is_in_group(session))
         return session->agreement.stops | (hs__stops(session) & ~(unsigned)HS__STOP_AGREED);
     return hs__stops(session);
 }
@@ -406,7 +406,7 @@ void hs__plans_init(struct hs_session *session);
 /* After a recovery: the threads are new ones. */
 void hs__forget_thread_failure(struct hs_session *session);
 
-/* agreement.c. Only for sessions in a group (hs__is_replica). */
+/* agreement.c. Only for sessions in a group (hs__is_in_group). */
 
 /* Sets the ranks of the raw session. */
 void hs__join_ranks(struct hs_session *session);
@@ -448,7 +448,7 @@ static inline bool hs__is_chief(const struct hs_session *session)
     return session->agreement.ranks.rank == 0;
 }
 /* Before a call whose failure the ranks agree on. */
-static inline void hs__begin_agreement(struct hs_session *session)
+static inline void hs__forget_agreed_failure(struct hs_session *session)
 {
     session->agreement.settled = session->agreement.broken;
 }
@@ -456,7 +456,7 @@ static inline void hs__begin_agreement(struct hs_session *session)
 /* The ranks begin, or begin again after a recovery, with the same number of runs until they agree. */
 static inline void hs__restart_agreements(struct hs_session *session)
 {
-    hs__begin_agreement(session);
+    hs__forget_agreed_failure(session);
     session->agreement.runs_to_end = session->agreement.options.agree_every_n_steps;
     session->agreement.boundary_requested = false;
 }

@@ -22,8 +22,8 @@ static void call_last_boundaries(hs_session *session, hs_boundary which, hs_erro
 {
     const hs__agreement before = session->agreement;
     hs_error error = {0};
-    if (hs__is_replica(session))
-        hs__begin_agreement(session);
+    if (hs__is_in_group(session))
+        hs__forget_agreed_failure(session);
     if (hs__call_boundaries(session, which, &error)) {
         if (first->code)
             hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
@@ -50,7 +50,7 @@ static void agree_on_boundaries(hs_session *session, uint64_t word, hs_error *er
         !hs__is_clean(agreement->failure.code)) /* a failure of this rank came later, or is a consequence */
         *error = agreement->failure;
     while (waits) {
-        hs__begin_agreement(session);
+        hs__forget_agreed_failure(session);
         hs_code code = hs__agree_on_boundaries(session, word, known ? HS_OK : error->code, error);
         if (code)
             error->code = code;
@@ -62,17 +62,17 @@ static void agree_on_boundaries(hs_session *session, uint64_t word, hs_error *er
 
 void hs__call_stop_boundaries(hs_session *session, hs_error *first)
 {
-    if (hs__is_replica(session))
-        hs__begin_agreement(session);
+    if (hs__is_in_group(session))
+        hs__forget_agreed_failure(session);
     session->level = 1; /* raw runs of hooks leave the values of the caller's run valid */
     call_last_boundaries(session, HS_BOUNDARY_STOP, first);
     session->level = 0;
-    if (!hs__is_replica(session))
+    if (!hs__is_in_group(session))
         return;
     agree_on_boundaries(session, 0, first);
     if (hs__is_clean(first->code)) /* another rank has closed its session */
         hs_error_clear(first);
-    hs__begin_agreement(session);
+    hs__forget_agreed_failure(session);
 }
 
 static void call_end_callbacks(hs_session *session, hs_error *first)
@@ -92,7 +92,7 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
             continue;
         if (!(code = hs__hook_failed(session, hook, callback, code, &error)))
             continue;
-        if (hs__is_replica(session)) /* other ranks may wait in an agreement of the same hook */
+        if (hs__is_in_group(session)) /* other ranks may wait in an agreement of the same hook */
             hs__agree_on_part(session, 0, code, &error);
         if (first->code)
             hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
@@ -100,7 +100,7 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
             *first = error;
     }
     session->callee = NULL;
-    if (hs__is_replica(session))
+    if (hs__is_in_group(session))
         agree_on_ends(session, first);
     call_last_boundaries(session, HS_BOUNDARY_END, first);
 }
@@ -157,7 +157,7 @@ static int64_t outcome_step(hs_session *session)
  * loss prevents a save, the hook that saves fails. */
 static bool is_late_loss(const hs_session *session, hs_code code)
 {
-    return session->end.finished && hs__is_preemption(code);
+    return session->end.finished && hs__is_loss(code);
 }
 
 static void log_late_loss(const hs_session *session, const hs_error *error)
@@ -255,13 +255,13 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
         *error = late;
     hs__enter(session, HS_PHASE_END);
     join_threads(session, error);
-    if (hs__is_replica(session) && session->life == HS__CLOSING) {
+    if (hs__is_in_group(session) && session->life == HS__CLOSING) {
         agree_on_boundaries(session, HS__WORD_CLOSING, error);
         hs__agree_on_last_call(session, error);
     }
     hs_outcome outcome = make_outcome(session, last, error);
     outcome.opening = session->life != HS__CLOSING;
-    if (hs__is_replica(session))
+    if (hs__is_in_group(session))
         hs__refuse_abandon(session);
     call_close_callbacks(session, &outcome);
     if (hs__writer_cache_close(&session->writers, &late) && !error->code)
@@ -273,7 +273,7 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
         session->raw.ops.finalize(session->raw.backend.self, false, NULL);
     hs_hooks_free(session->given_hooks);
     hs__signals_end(session);
-    if (hs__is_replica(session))
+    if (hs__is_in_group(session))
         hs__group_report_exit(&session->agreement.ranks.group, error);
     hs__session_free(session);
     if (error->code && !outcome.error.code) {
@@ -333,7 +333,7 @@ static ending which_error(const hs_session *session)
     ending end = {.last = by_program ? program->code : run};
     hs_error thread;
     hs_coordinator_error(session->coordinator, &thread);
-    const bool is_lost = hs__is_preemption(thread.code);
+    const bool is_lost = hs__is_loss(thread.code);
     end.finished = !is_lost || hs__may_recover(session) || session->already_done || end.last == HS_OUT_OF_RANGE ||
                    end.last == HS_STOP || hs__stop_causes(session) & ends;
     if (!hs__is_clean(end.last)) {
@@ -381,7 +381,7 @@ static void agree_to_close(hs_session *session)
     }
     const hs_code agreed = hs__agree_to_close(session, own.last, &error);
     if (hs__is_clean(agreed))
-        hs__begin_agreement(session);
+        hs__forget_agreed_failure(session);
     session->last = error;
     session->last.code = agreed;
     session->fail.code = HS_OK;
@@ -412,7 +412,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     hs__check_own_step(session);
     session->life = HS__CLOSING;
     hs__enter(session, HS_PHASE_END);
-    if (hs__is_replica(session))
+    if (hs__is_in_group(session))
         agree_to_close(session);
     ending end = which_error(session);
     const bool by_no_hook = end.error.code && !end.is_by_hook;

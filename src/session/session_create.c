@@ -43,14 +43,14 @@ static hs_code initialize(struct hs_session *session, bool recovering, hs_error 
 {
     const bool has_copy = recovering && session->last_good.copy;
     hs_code code = recovering ? hs__last_good_initialize(session, err) : hs__startup_initialize(session, err);
-    if (!hs__is_replica(session) || (code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err)))
+    if (!hs__is_in_group(session) || (code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err)))
         return code;
     return session->agreement.word & HS__WORD_YES ? hs__send_variables(session, err) : HS_OK;
 }
 
 static hs_code restore_or_initialize(struct hs_session *session, bool recovering, hs_error *err)
 {
-    const bool in_group = hs__is_replica(session);
+    const bool in_group = hs__is_in_group(session);
     bool restored = false;
     if (session->creation.is_worker)
         return hs__startup_wait(session, err);
@@ -58,7 +58,7 @@ static hs_code restore_or_initialize(struct hs_session *session, bool recovering
     if (in_group)
         code = hs__agree_on_part(session, 0, code, err);
     if (!code)
-        code = hs__last_good_open(session, recovering, &restored, err);
+        code = hs__last_good_restore(session, recovering, &restored, err);
     if (in_group)
         code = hs__agree_on_part(session, 0, code, err);
     if (!code && !restored)
@@ -75,8 +75,9 @@ static hs_code replace_coordinator(struct hs_session *session, hs_error *err)
     hs_coordinator *fresh = hs__coordinator_new(&session->env);
     if (!fresh)
         return hs__no_memory(err, 1, "a coordinator");
-    hs_code code = hs__reserve(&session->env, &session->attempts.retired_coordinators, &session->attempts.retired_capacity,
-                               session->attempts.n_retired + 1, sizeof *session->attempts.retired_coordinators, err);
+    hs_code code =
+        hs__reserve(&session->env, &session->attempts.retired_coordinators, &session->attempts.retired_capacity,
+                    session->attempts.n_retired + 1, sizeof *session->attempts.retired_coordinators, err);
     if (code) {
         hs_coordinator_free(fresh);
         return code;
@@ -167,12 +168,12 @@ static hs_code agree_on_created(struct hs_session *session, hs_code code, bool *
 
 hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_error *err)
 {
-    const bool in_group = hs__is_replica(session);
+    const bool in_group = hs__is_in_group(session);
     session->agreement.input_ended = false; /* a restore may return to an earlier position */
     hs__schedule_restart(session);
     if (in_group)
         hs__restart_agreements(session);
-    hs_code code = session->attempts.n++ ? replace_coordinator(session, err) : HS_OK;
+    hs_code code = session->attempts.n_created++ ? replace_coordinator(session, err) : HS_OK;
     if (in_group)
         code = hs__agree_on_part(session, 0, code, err);
     if (!code && !(code = restore_or_initialize(session, recovering, err))) {
@@ -197,5 +198,5 @@ hs_code hs__discard_raw(struct hs_session *session, hs_error *err)
         hs_log(&session->env, HS_LOG_WARNING, "%s", error.message);
     hs__raw_session_forget_restore(&session->raw);
     hs_code code = hs_coordinator_error(session->coordinator, &threads);
-    return code && !hs__is_preemption(code) ? hs__error_copy(err, &threads) : HS_OK;
+    return code && !hs__is_loss(code) ? hs__error_copy(err, &threads) : HS_OK;
 }

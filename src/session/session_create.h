@@ -7,7 +7,7 @@
 #include <hooksess/session.h>
 
 /* What a session is created from, and created again from after a loss. session_open.c writes the members. The first
- * new checkpoint clears the restore options (recovery.c). */
+ * new checkpoint clears the restore options (last_good.c). */
 typedef struct hs__creation {
     char *checkpoint_dir, *checkpoint_prefix, *summary_dir; /* NULL: none */
     hs_restore_policy restore;
@@ -19,7 +19,7 @@ typedef struct hs__creation {
 
 /* Attempts to create the session. session_create.c writes the members. */
 typedef struct hs__attempts {
-    uint64_t n;
+    uint64_t n_created; /* the first at the opening; recoveries count theirs in hs__recovery */
     hs_coordinator **retired_coordinators; /* of earlier attempts; a caller may still hold one */
     size_t n_retired, retired_capacity;
     bool stop_was_requested; /* of the last of them, without an error */

@@ -87,7 +87,7 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < n; i++) {
         bool chief_only = options->hooks[i].flags & HS_HOOK_CHIEF_ONLY;
-        if (hs__is_replica(session) && (code = check_all_ranks(&options->hooks[i], err)))
+        if (hs__is_in_group(session) && (code = check_all_ranks(&options->hooks[i], err)))
             break;
         if (chief_only && !hs__is_chief(session))
             continue;
@@ -244,7 +244,7 @@ static hs_session *new_session(hs_backend backend, const hs_session_options *opt
         hs__session_free(session);
         return NULL;
     }
-    if (hs__is_replica(session))
+    if (hs__is_in_group(session))
         hs__join_ranks(session);
     for (size_t i = 0; i < n_hooks; i++)
         session->given_hooks[i] = options->hooks[i];
@@ -293,7 +293,7 @@ static hs_code begin(hs_session *session, const hs_session_options *options, hs_
         !(code = finalize_scaffold(session, err)) && !(code = hs__schedule_begin(session, err)))
         code = hs__requests_init(&session->requests, &session->env, &raw->ops, raw->backend.self,
                                  HS__FIRST_HOOK + session->n_hooks, err);
-    if (!hs__is_replica(session))
+    if (!hs__is_in_group(session))
         return code;
     hs__allow_abandon(session); /* its hooks have begun */
     code = hs__agree_on_part(session, 0, code, err);

@@ -141,7 +141,7 @@ static hs_code add_position(struct hs_session *session, hs__hook *hook, hs_error
         return code;
     /* in a group, a stop on one rank skips the later hooks there: that of rank 0 counts */
     session->raw.states[session->raw.n_states - 1].varies =
-        hook->cold->best_effort || hook->cold->state_varies || hs__is_replica(session);
+        hook->cold->best_effort || hook->cold->state_varies || hs__is_in_group(session);
     return HS_OK;
 }
 

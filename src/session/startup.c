@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the variables of a session that was just opened get their values, in the order of TensorFlow's SessionManager.
- * session_create.c calls hs__last_good_open, hs__startup_initialize if no checkpoint was restored, and
+ * session_create.c calls hs__last_good_restore, hs__startup_initialize if no checkpoint was restored, and
  * hs__startup_finish, which checks that the variables are ready. A worker calls hs__startup_wait instead. */
 #include "session/session.h"
 

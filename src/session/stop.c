@@ -13,7 +13,7 @@ unsigned hs__own_stop_causes(const struct hs_session *session)
 
 unsigned hs__stop_causes(const struct hs_session *session)
 {
-    return hs__is_replica(session) ? hs__final_stops(session) : hs__own_stop_causes(session);
+    return hs__is_in_group(session) ? hs__final_stops(session) : hs__own_stop_causes(session);
 }
 
 bool hs_session_should_stop(const hs_session *session)
@@ -61,7 +61,7 @@ void hs_session_request_stop(hs_session *session)
  * another epoch. */
 static unsigned stops_in_effect(const struct hs_session *session)
 {
-    unsigned stops = hs__is_replica(session) ? session->agreement.stops : hs__own_stop_causes(session);
+    unsigned stops = hs__is_in_group(session) ? session->agreement.stops : hs__own_stop_causes(session);
     return stops & ~(unsigned)HS__STOP_INPUT_ENDED;
 }
 

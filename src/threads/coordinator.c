@@ -57,7 +57,7 @@ static void stop(hs_coordinator *coordinator, const hs_error *error)
     hs_error *kept = &coordinator->error;
     if (!error)
         coordinator->clean_stop |= !kept->code; /* after an error, threads end only because of that error */
-    else if (!kept->code || (hs__is_preemption(kept->code) && !hs__is_preemption(error->code)))
+    else if (!kept->code || (hs__is_loss(kept->code) && !hs__is_loss(error->code)))
         hs__error_copy(kept, error); /* a lost session can be recovered, so the first other error replaces it */
     atomic_store_explicit(&coordinator->stop, true, memory_order_release);
     coordinator->changes++;

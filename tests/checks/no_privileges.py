@@ -19,7 +19,7 @@ EXCEPTIONS = {
     ("checkpoint_saver.c.o", "hs__raw_session_saves_fail"),
     ("checkpoint_saver.c.o", "hs__raw_session_set_save_secs"),
     ("early_stopping.c.o", "hs__raw_session_return_to"),
-    ("finite_guard.c.o", "hs__raw_session_keep_last_good"),
+    ("finite_guard.c.o", "hs__raw_session_want_last_good"),
     ("finite_rollback.c.o", "hs__raw_session_roll_back"),
     ("logging_tensor.c.o", "hs__raw_session_interval_has_begun"),
     ("profiler.c.o", "hs__run_context_record_spans"),
