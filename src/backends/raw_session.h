@@ -138,7 +138,8 @@ void hs__raw_session_restored_newest(hs_raw_session *raw);
 void hs__raw_session_reinitialized(hs_raw_session *raw);
 /* Records that a save contains the restored state. */
 void hs__raw_session_saved(hs_raw_session *raw);
-/* Records a restore from memory. step -1: unknown. */
+/* Records the return to an earlier state, from memory or from a checkpoint that is not the newest: later checkpoints are of
+ * an abandoned branch, in all directories, and this state counts as not saved. step -1: unknown. */
 void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step);
 /* Drops the path of the last restore and the refusal of saves, before the session is opened again. */
 void hs__raw_session_forget_restore(hs_raw_session *raw);

@@ -133,8 +133,8 @@ static hs_code find_candidates(candidates *all, hs__checkpoint_state *state, hs_
     return HS_OK;
 }
 
-/* Restores a checkpoint on this rank. *damaged: an older one may be restored instead. On the other ranks, what only they
- * cannot read is damage, too: rank 0 has read it. */
+/* Restores a checkpoint on this rank. *damaged: an older one may be restored instead. On the other ranks a missing file is
+ * not damage: all ranks read the same directory. */
 static hs_code restore_here(hs_saver *saver, hs_raw_session *session, const char *path, const hs_restore_options *options,
                             bool *damaged, hs_error *err)
 {
@@ -146,9 +146,10 @@ static hs_code restore_here(hs_saver *saver, hs_raw_session *session, const char
     return code;
 }
 
-/* Restores the first of the checkpoints of rank 0 that no rank finds damaged. *chosen is its index; HS__NONE: rank 0 has
- * none. If a checkpoint is damaged, an older one is tried. If it cannot be read now (no permission, no memory, an I/O
- * error), it may be intact, and its steps must not be lost. `path` receives its path. */
+/* Restores the first of the checkpoints of rank 0 that no rank finds damaged. On the other ranks `all` is empty: they get
+ * each path from rank 0. *chosen is its index; HS__NONE: rank 0 has none. If a checkpoint is damaged, an older one is
+ * tried. If it cannot be read now (no permission, no memory, an I/O error), it may be intact, and its steps must not be
+ * lost. `path` receives its path. */
 static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const candidates *all,
                              const hs_restore_options *options, size_t *chosen, char path[PATH_SIZE], hs_error *err)
 {
@@ -174,7 +175,7 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
         if (code || !*path)
             return code;
         code = restore_here(saver, session, path, options, &damaged, &cause);
-        if (code && !damaged) /* the other ranks learn of it in their next message */
+        if (code && !damaged) /* the others wait for the next message of this rank, of its caller or of the close */
             return hs__error_copy(err, &cause);
         if ((code = hs__ranks_any(session->ranks, HS__CALL_RESTORE, damaged, &damaged_on_any, err)))
             return code;

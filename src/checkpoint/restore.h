@@ -25,7 +25,8 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
  * the state file, left by a crash (saver.h); the newest of the state file; the others that it lists; all others that are
  * found. *restored is the path, for hs__free; NULL: the directory has no checkpoint, or is NULL. A damaged checkpoint is
  * skipped with a warning. DATA_LOSS or NOT_FOUND: all were skipped. A checkpoint that the system cannot read now, or that
- * does not fit the model, is an error, and no other is tried. In a group all ranks call it, and restore what rank 0 finds.
+ * does not fit the model, is an error, and no other is tried. In a group all ranks call it, and restore what rank 0 finds;
+ * `directory` counts on rank 0 only.
  */
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
                            const hs_restore_options *options, char **restored, hs_error *err);

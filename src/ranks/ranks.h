@@ -27,14 +27,15 @@
 enum { HS__SAYS, HS__SAYS_NOT, HS__KIND, HS__NOT_KIND, HS__NUMBER, HS__NOT_NUMBER, HS__CLOCK, HS__WORDS };
 
 /* Bits of word 0. */
-#define HS__WORD_STOPS         ((uint64_t)0xffff)
-#define HS__WORD_FAILED        ((uint64_t)1 << 16) /* the run or the call has failed */
-#define HS__WORD_LOST          ((uint64_t)1 << 17) /* the backend's session is lost (HS_ABORTED, HS_UNAVAILABLE) */
-#define HS__WORD_END_OF_INPUT  ((uint64_t)1 << 18)
-#define HS__WORD_RUN_STOPPED   ((uint64_t)1 << 19) /* the run returned HS_STOP */
-#define HS__WORD_CLOSING       ((uint64_t)1 << 20)
-#define HS__WORD_BOUNDARY      ((uint64_t)1 << 21) /* a hook has requested the boundary */
-#define HS__WORD_ALREADY_DONE  ((uint64_t)1 << 22) /* a hook reported at the opening that the training is complete */
+#define HS__WORD_STOPS        ((uint64_t)0xffff)
+#define HS__WORD_FAILED       ((uint64_t)1 << 16) /* the run or the call has failed */
+#define HS__WORD_LOST         ((uint64_t)1 << 17) /* the backend's session is lost (HS_ABORTED, HS_UNAVAILABLE) */
+#define HS__WORD_END_OF_INPUT ((uint64_t)1 << 18)
+#define HS__WORD_RUN_STOPPED  ((uint64_t)1 << 19) /* the run returned HS_STOP */
+#define HS__WORD_CLOSING      ((uint64_t)1 << 20)
+#define HS__WORD_BOUNDARY     ((uint64_t)1 << 21) /* a hook has requested the boundary */
+#define HS__WORD_ALREADY_DONE                                                                                              \
+    ((uint64_t)1 << 22) /* a hook reported in after_create_session that the training is complete */
 #define HS__WORD_SAVES_REFUSED ((uint64_t)1 << 23)
 #define HS__WORD_YES           ((uint64_t)1 << 24) /* the answer to the question of this message */
 #define HS__WORD_ENDED         ((uint64_t)1 << 25) /* after the boundaries of a stop, or of the close */
@@ -47,7 +48,7 @@ enum { HS__SAYS, HS__SAYS_NOT, HS__KIND, HS__NOT_KIND, HS__NUMBER, HS__NOT_NUMBE
 
 /* The calls with which a rank sends a message: of the session, and from HS__CALL_ANY on of a hook or the program. */
 typedef enum hs__rank_call {
-    HS__CALL_OPENING = 1,
+    HS__CALL_OPENING = 1, /* or recovery */
     HS__CALL_GATE,
     HS__CALL_END_OF_RUN,
     HS__CALL_END_OF_BOUNDARIES,

@@ -109,7 +109,7 @@ static void fill_words(struct hs_session *session, uint64_t kind, uint64_t numbe
     const unsigned requests = atomic_load_explicit(&session->save_requests, memory_order_relaxed);
     const bool at_step = is_of_step(kind), is_verb = (kind & 0xff) >= HS__CALL_RESTORE;
     words[HS__SAYS] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
-                      /* not while the ranks restore, one after the other, after a refusal */
+                      /* a rank that has restored does not adopt the refusal of one that has not yet */
                       (session->raw.saves_refused.code && !is_verb ? HS__WORD_SAVES_REFUSED : 0) |
                       (requests != session->agreement.sent_requests ? HS__WORD_SAVE_REQUEST : 0);
     words[HS__SAYS_NOT] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) |

@@ -21,9 +21,10 @@
  *   closing            repeated until all ranks are closing; after the last boundaries, until all have called them. Then a
  *                      barrier: if a rank died after it had sent its part, all other ranks fail
  *
- * A rank that fails, or closes its session, joins the message in which the others wait, whichever it is. But if its step
- * fails behind the gate, the others may wait in the program's collective operation. Then it leaves the group, and all ranks
- * end. */
+ * A rank that fails, or closes its session, joins the message in which the others wait, whichever it is: after a failure in
+ * a boundary of a run, when the program closes the session. But if its step fails behind the gate, the others may wait in
+ * the program's collective operation. Then it leaves the group, and all ranks end. Not after the failure of a hook, which is
+ * called after the operation, nor after a loss, which mostly is one of the operation on all ranks. */
 /* clang-format on */
 
 typedef struct hs__agreement {
@@ -36,12 +37,14 @@ typedef struct hs__agreement {
     int64_t runs_to_end;     /* training runs until the next agreement at the end of a run */
     bool boundary_requested; /* by a hook, since the last agreement at the end of a run */
     unsigned sent_requests;  /* save requests of this rank that all ranks know */
-    bool settled;            /* the failure of this call is agreed, */
-    hs_error failure;        /* and is this one, or HS_STOP and HS_OUT_OF_RANGE */
-    int32_t cause_rank;      /* whose error ends the session; -1: none */
-    bool input_ended;        /* of this rank */
-    bool broken;             /* a rank has failed: the group is unusable */
-    bool behind_gate;        /* this rank is in a step, behind its gate: others may wait for it outside of agreements */
+    /* All ranks know how this call has failed: `failure`, also HS_STOP and HS_OUT_OF_RANGE. Until
+     * hs__forget_agreed_failure, agreements return it and send nothing */
+    bool settled;
+    hs_error failure;
+    int32_t cause_rank; /* whose error ends the session; -1: none */
+    bool input_ended;   /* of this rank */
+    bool broken;        /* a rank has failed: the group is unusable */
+    bool behind_gate;   /* this rank is in a step, behind its gate: others may wait for it outside of agreements */
     /* The global step, and the saved step, at the last agreement in a run, for the thread of an abandonment. -1: none */
     _Atomic int64_t last_step, last_saved_step;
 } hs__agreement;

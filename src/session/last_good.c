@@ -188,8 +188,8 @@ void hs__last_good_saved(struct hs_session *session)
 
 /* Returning in an open session. */
 
-/* The directory of the newest checkpoint, for hs__free: of those that the saver has saved, of the session, or of the
- * restored one. *directory is NULL if there is none. */
+/* Finds the directory of the newest checkpoint, for hs__free: that of the saver, of the session, or of the restored
+ * checkpoint. *directory is NULL if no checkpoint is known. */
 static hs_code find_directory(const struct hs_session *session, const hs_saver *saver, char **directory, hs_error *err)
 {
     const char *saved = hs_saver_checkpoint(saver, 0), *given = session->creation.checkpoint_dir;
@@ -213,7 +213,7 @@ static hs_code restore_copy(struct hs_session *session, hs_error *err)
                                   "step %lld was saved, but no checkpoint was found; give the hook the saver that saves",
                                   (long long)raw->saved_step);
     hs_code code = hs_raw_session_restore_copy(raw, session->last_good.copy, err);
-    return code ? code : hs__ranks_any(raw->ranks, HS__CALL_RESTORE, false, &any, err); /* all ranks have, or none */
+    return code ? code : hs__ranks_any(raw->ranks, HS__CALL_RESTORE, false, &any, err); /* waits for all ranks */
 }
 
 hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error *err)
@@ -224,13 +224,13 @@ hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error
     hs_code code = HS_OK;
     saver = saver ? saver : scaffold_saver(session);
     hs_saver_wait(saver); /* its save in the background may be the first */
-    if (saver && hs__is_chief(session) && !returns_to_opening(session))
+    if (saver && !returns_to_opening(session))
         code = find_directory(session, saver, &directory, err);
     if (!code && saver)
         code = hs__restore_newest(saver, raw, directory, HS_RESTORE_OPTIONS(), &path, err);
     if (!code && !path)
         code = restore_copy(session, err);
-    if (code) /* an older checkpoint may have been restored until another rank found damage in it */
+    if (code) /* this rank may have restored a checkpoint in which another has found damage */
         raw->saved_step = saved_step;
     hs__free(&session->env, directory);
     hs__free(&session->env, path);
@@ -245,9 +245,7 @@ hs_code hs__raw_session_return_to(hs_raw_session *raw, hs_saver *saver, int64_t 
     *found = false;
     if (!(saver = saver ? saver : scaffold_saver(session)))
         return HS_OK;
-    if (hs__is_chief(session))
-        code = find_directory(session, saver, &directory, err);
-    if (!code)
+    if (!(code = find_directory(session, saver, &directory, err)))
         code = hs__restore_step(saver, raw, directory, step, &path, err);
     *found = path;
     hs__free(&session->env, directory);

@@ -94,12 +94,12 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
         }
         if (hs__is_in_group(session)) {
             hs_error error = {0};
-            hs__forget_agreed_failure(session);
+            hs__forget_agreed_failure(session); /* so that the message is sent */
             if (!hs__is_clean(hs__agree_on_part(session, stopped ? HS__WORD_YES : 0, HS_OK, &error)))
                 return hs__error_copy(err, &error);
-            stopped = session->agreement.word & HS__WORD_YES;
+            stopped = session->agreement.word & HS__WORD_YES; /* on any rank */
             hs__forget_agreed_failure(session);
-            if (session->agreement.word & HS__WORD_CLOSING) {
+            if (session->agreement.word & HS__WORD_CLOSING) { /* ranks count their attempts: one may give up earlier */
                 hs__error_copy(err, &last);
                 hs_error_prefix(err, "another rank closed its session before the recovery");
                 return last.code;

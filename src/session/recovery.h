@@ -16,7 +16,7 @@ typedef struct hs__recovery {
 
 void hs__recovery_init(struct hs_session *session);
 hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err);
-/* hs__create at the opening, repeated as often as hs_recovery allows. */
+/* hs__create at the opening, repeated as often as hs_recovery allows; then the copy of the state (last_good.h). */
 hs_code hs__create_with_retries(struct hs_session *session, hs_error *err);
 /* True if a thread has reported that the session is lost, and no stop was requested. */
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);

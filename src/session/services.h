@@ -47,11 +47,11 @@ bool hs__raw_session_saves_fail(const hs_raw_session *session);
 /* Whether this hook saves in this run: `is_due`, or after failures as on_failure says: when the backoff ends. */
 bool hs__raw_session_may_save(const hs_raw_session *session, bool is_due);
 
-/* In after_create_session: the hook may roll back. Before a checkpoint is saved, a copy in memory is the state to return
- * to (last_good.h). */
+/* In after_create_session: the hook may roll back, so that the opening ends with a copy of the state in memory, unless it
+ * is in a checkpoint (last_good.h). */
 void hs__raw_session_want_last_good(hs_raw_session *session);
-/* In a boundary: returns to the last good state, the newest checkpoint that all ranks can read or that copy, with `saver`
- * (NULL: the scaffold's). In a group all ranks call it. After a failure the state is undefined: refuse saves. */
+/* In a boundary: returns to the last good state, the newest checkpoint that no rank finds damaged or that copy, with
+ * `saver` (NULL: the scaffold's). In a group all ranks call it. After a failure the state is undefined: refuse saves. */
 hs_code hs__raw_session_roll_back(hs_raw_session *session, hs_saver *saver, hs_error *err);
 /* In `end`: returns to the checkpoint of a step. *found is false if there is none. In a group all ranks call it. */
 hs_code hs__raw_session_return_to(hs_raw_session *session, hs_saver *saver, int64_t step, bool *found, hs_error *err);

@@ -417,7 +417,7 @@ hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code cod
 /* The agreement at the end of a training run, whose result is `code` and `err`. Decides whether boundaries are called
  * (hs_run_context.boundary_requested). */
 hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err);
-/* Before a recovery: the other ranks learn of a loss that they have not agreed on. */
+/* Before a recovery: the other ranks learn of a loss, unless they have agreed on it at the end of the run. */
 hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *err);
 /* The agreement before the first collective operation of the program's step. */
 hs_code hs__pass_gate(struct hs_session *session, hs_error *err);
@@ -447,7 +447,7 @@ static inline bool hs__is_chief(const struct hs_session *session)
 {
     return session->agreement.ranks.rank == 0;
 }
-/* Before a call whose failure the ranks agree on. */
+/* Before a call whose failure the ranks agree on: its agreements send messages again. */
 static inline void hs__forget_agreed_failure(struct hs_session *session)
 {
     session->agreement.settled = session->agreement.broken;

@@ -75,9 +75,8 @@ static hs_code replace_coordinator(struct hs_session *session, hs_error *err)
     hs_coordinator *fresh = hs__coordinator_new(&session->env);
     if (!fresh)
         return hs__no_memory(err, 1, "a coordinator");
-    hs_code code =
-        hs__reserve(&session->env, &session->attempts.retired_coordinators, &session->attempts.retired_capacity,
-                    session->attempts.n_retired + 1, sizeof *session->attempts.retired_coordinators, err);
+    hs_code code = hs__reserve(&session->env, &session->attempts.retired_coordinators, &session->attempts.retired_capacity,
+                               session->attempts.n_retired + 1, sizeof *session->attempts.retired_coordinators, err);
     if (code) {
         hs_coordinator_free(fresh);
         return code;

@@ -19,7 +19,7 @@ typedef struct hs__creation {
 
 /* Attempts to create the session. session_create.c writes the members. */
 typedef struct hs__attempts {
-    uint64_t n_created; /* the first at the opening; recoveries count theirs in hs__recovery */
+    uint64_t n_created;                    /* the first at the opening; recoveries count theirs in hs__recovery */
     hs_coordinator **retired_coordinators; /* of earlier attempts; a caller may still hold one */
     size_t n_retired, retired_capacity;
     bool stop_was_requested; /* of the last of them, without an error */

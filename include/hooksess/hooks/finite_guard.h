@@ -35,9 +35,9 @@ typedef enum hs_guard_policy {
     HS_GUARD_FAIL = 0,
     /* Logs a warning and stops without a save. The session ends normally (HS_REASON_STOPPED, exit code 0) */
     HS_GUARD_STOP = 1,
-    /* At the boundary, returns to the state to which a recovery or a restart returns, and continues: the newest readable
-     * checkpoint, or before the first save a copy in memory of the state at the opening (hs_recovery.snapshot_limit). The
-     * bad run returns HS_OK.
+    /* At the boundary, returns to the state to which a recovery or a restart returns, and continues: the newest checkpoint
+     * that is not damaged, or before the first save a copy in memory of the state at the opening
+     * (hs_recovery.snapshot_limit). The bad run returns HS_OK.
      *
      * The program must rewind its own data (hs_raw_session_restores() changes) and refill queues whose producers have
      * ended. A requested stop saves the restored state. Each rollback logs a warning and sets the metric
