@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_SIZE = 4096 }; /* in messages: memory may be exhausted on one rank */
-
 /* A process may have been killed between a checkpoint and its state file (saver.h). Such a checkpoint, a successor, is
  * later than the newest of a state file that was not edited since. It is tried first. */
 typedef enum { SUCCESSOR, NAMED, OTHER } source;
@@ -28,8 +26,7 @@ typedef struct {
 /* The checkpoints of a directory, in the order in which they are tried. */
 typedef struct {
     const hs_env *env;
-    const char *directory; /* NULL: one checkpoint is named */
-    int64_t step;          /* only those of this step. -1: all */
+    const char *directory; /* NULL: one checkpoint is named, or none */
     candidate *items;
     size_t n, capacity;
     size_t n_adopted;   /* the first ones: those of the state file and their successors */
@@ -39,9 +36,9 @@ typedef struct {
     bool failed;
 } candidates;
 
-static candidates begin_candidates(const hs_env *env, const char *directory, int64_t step)
+static candidates begin_candidates(const hs_env *env, const char *directory)
 {
-    return (candidates){.env = env, .directory = directory, .step = step, .paths = {.env = env}, .expired = {.env = env}};
+    return (candidates){.env = env, .directory = directory, .paths = {.env = env}, .expired = {.env = env}};
 }
 
 static void free_candidates(candidates *all)
@@ -54,8 +51,6 @@ static void free_candidates(candidates *all)
 static void add_candidate(candidates *all, const char *path, source of)
 {
     candidate added = {.source = of, .order = all->n};
-    if (all->step >= 0 && hs__step_in(path) != all->step)
-        return;
     all->failed |= hs__reserve(all->env, &all->items, &all->capacity, all->n + 1, sizeof added, NULL) ||
                    hs__map_add(&all->paths, path, 0, &added.path, NULL);
     if (all->paths.n > all->n)
@@ -146,35 +141,41 @@ static hs_code restore_here(hs_saver *saver, hs_raw_session *session, const char
     return code;
 }
 
+/* What rank 0 sends before each attempt. */
+typedef struct {
+    char path[HS__PATH_SIZE]; /* "": none is left. Of fixed size, because memory may be exhausted on one rank */
+    uint32_t whole;           /* hs__restore_source.whole */
+} attempt;
+
 /* Restores the first of the checkpoints of rank 0 that no rank finds damaged. On the other ranks `all` is empty: they get
- * each path from rank 0. *chosen is its index; HS__NONE: rank 0 has none. If a checkpoint is damaged, an older one is
- * tried. If it cannot be read now (no permission, no memory, an I/O error), it may be intact, and its steps must not be
- * lost. `path` receives its path. */
-static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const candidates *all,
-                             const hs_restore_options *options, size_t *chosen, char path[PATH_SIZE], hs_error *err)
+ * each path from rank 0. *chosen is its index; HS__NONE: rank 0 has no checkpoint. If a checkpoint is damaged, an older one
+ * is tried. If it cannot be read now (no permission, no memory, an I/O error), it may be intact, and its steps must not be
+ * lost. */
+static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const candidates *all, bool whole,
+                             const hs_restore_options *options, size_t *chosen, attempt *now, hs_error *err)
 {
     hs_error first = {0};
     *chosen = HS__NONE;
     for (size_t i = 0;; i++) {
         hs_error cause = {0};
         bool damaged = false, damaged_on_any;
-        memset(path, 0, PATH_SIZE); /* "": there is none */
+        memset(now, 0, sizeof *now);
+        now->whole = whole;
         if (all->n && i == all->n && !all->directory)
             return hs__error_copy(err, &first);
-        if (i == all->n && all->step >= 0 && !session->ranks) /* nothing was changed: as if there were none */
-            return HS_OK;
         if (all->n && i == all->n)
             return hs_error_set(err, first.code == HS_NOT_FOUND ? HS_NOT_FOUND : HS_DATA_LOSS,
                                 "%s: none of its %zu checkpoints can be restored%s; the newest, '%s': %s", all->directory,
                                 all->n, session->ranks ? "" : "; nothing was changed", all->items[0].path, first.message);
-        if (i < all->n && strlen(all->items[i].path) >= PATH_SIZE)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is longer than %d bytes", PATH_SIZE);
+        if (i < all->n && strlen(all->items[i].path) >= sizeof now->path)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the checkpoint is longer than %zu bytes",
+                                sizeof now->path);
         if (i < all->n)
-            memcpy(path, all->items[i].path, strlen(all->items[i].path));
-        hs_code code = hs__ranks_from_chief(session->ranks, HS__CALL_RESTORE, path, PATH_SIZE, err);
-        if (code || !*path)
+            memcpy(now->path, all->items[i].path, strlen(all->items[i].path));
+        hs_code code = hs__ranks_from_chief(session->ranks, HS__CALL_RESTORE, now, sizeof *now, err);
+        if (code || !now->path[0])
             return code;
-        code = restore_here(saver, session, path, options, &damaged, &cause);
+        code = restore_here(saver, session, now->path, now->whole ? HS_RESTORE_OPTIONS() : options, &damaged, &cause);
         if (code && !damaged) /* the others wait for the next message of this rank, of its caller or of the close */
             return hs__error_copy(err, &cause);
         if ((code = hs__ranks_any(session->ranks, HS__CALL_RESTORE, damaged, &damaged_on_any, err)))
@@ -185,10 +186,10 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
         }
         if (!damaged) {
             hs_error_set(&cause, HS_DATA_LOSS, "another rank found damage, and logged it");
-            hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, path, cause.message);
+            hs__report_restore(options, HS_RESTORE_EVENT_REJECTED, now->path, cause.message);
         }
         if (!session->rank)
-            hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", path, cause.message);
+            hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", now->path, cause.message);
         if (!first.code)
             first = cause;
     }
@@ -241,26 +242,29 @@ static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoin
     return code;
 }
 
-static hs_code restore_from(hs_saver *saver, hs_raw_session *session, const char *directory, int64_t step,
-                            const hs_restore_options *options, char **restored, hs_error *err)
+hs_code hs__restore_from(hs_saver *saver, hs_raw_session *session, const hs__restore_source *from,
+                         const hs_restore_options *options, char **restored, hs_error *err)
 {
-    candidates all = begin_candidates(&saver->env, directory, step);
+    const bool lists = from->directory && !session->rank;
+    candidates all = begin_candidates(&saver->env, lists ? from->directory : NULL);
     hs__checkpoint_state state = {.env = &saver->env};
-    char path[PATH_SIZE];
     size_t chosen = HS__NONE;
+    attempt last;
     *restored = NULL;
     hs__background_wait(saver); /* the one in progress will be the newest */
-    hs_code code = directory && !session->rank ? find_candidates(&all, &state, err) : HS_OK;
+    hs_code code = lists ? find_candidates(&all, &state, err) : HS_OK;
+    if (from->path && !session->rank) {
+        add_candidate(&all, from->path, NAMED);
+        code = all.failed ? hs__no_memory(err, strlen(from->path), "a path") : HS_OK;
+    }
     if (!code)
-        code = restore_first(saver, session, &all, options, &chosen, path, err);
-    if (!code && chosen != HS__NONE && step >= 0) {
-        hs__raw_session_restored_earlier(session, step); /* later checkpoints are of a branch that is abandoned */
-    } else if (!code && chosen != HS__NONE && !session->rank) {
+        code = restore_first(saver, session, &all, from->whole, options, &chosen, &last, err);
+    if (!code && chosen != HS__NONE && lists) {
         hs__raw_session_restored_newest(session);
         code = adopt(saver, &all, &state, chosen, err);
     }
-    if (!code && chosen != HS__NONE && !(*restored = hs__strdup(&session->env, path)))
-        code = hs__no_memory(err, strlen(path), "a path");
+    if (!code && chosen != HS__NONE && !(*restored = hs__strdup(&session->env, last.path)))
+        code = hs__no_memory(err, strlen(last.path), "a path");
     hs__checkpoint_state_free(&state);
     free_candidates(&all);
     return code;
@@ -269,23 +273,7 @@ static hs_code restore_from(hs_saver *saver, hs_raw_session *session, const char
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
                            const hs_restore_options *options, char **restored, hs_error *err)
 {
-    return restore_from(saver, session, directory, -1, options, restored, err);
-}
-
-hs_code hs__restore_step(hs_saver *saver, hs_raw_session *session, const char *directory, int64_t step, char **restored,
-                         hs_error *err)
-{
-    return restore_from(saver, session, directory, step, HS_RESTORE_OPTIONS(), restored, err);
-}
-
-hs_code hs__restore_one(hs_saver *saver, hs_raw_session *session, const char *path, const hs_restore_options *options,
-                        hs_error *err)
-{
-    candidate one = {.path = path};
-    const candidates all = {.env = &saver->env, .step = -1, .items = &one, .n = session->rank ? 0 : 1};
-    char restored[PATH_SIZE];
-    size_t chosen;
-    return restore_first(saver, session, &all, options, &chosen, restored, err);
+    return hs__restore_from(saver, session, &(hs__restore_source){.directory = directory}, options, restored, err);
 }
 
 hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
@@ -298,7 +286,7 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     char *directory = hs__path_directory(&saver->env, prefix);
     if (!directory)
         return hs__no_memory(err, strlen(prefix), "a path");
-    candidates all = begin_candidates(&saver->env, directory, -1);
+    candidates all = begin_candidates(&saver->env, directory);
     hs__checkpoint_state state = {.env = &saver->env};
     size_t chosen = 0;
     hs_code code = find_candidates(&all, &state, err);

@@ -21,21 +21,22 @@ hs_code hs__restore_archive(const hs__selection *selection, hs_raw_session *sess
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
                     bool *damaged, hs_error *err);
 
-/* newest.c. Restores the newest valid checkpoint of a directory. Candidates, in this order: those later than the newest of
- * the state file, left by a crash (saver.h); the newest of the state file; the others that it lists; all others that are
- * found. *restored is the path, for hs__free; NULL: the directory has no checkpoint, or is NULL. A damaged checkpoint is
- * skipped with a warning. DATA_LOSS or NOT_FOUND: all were skipped. A checkpoint that the system cannot read now, or that
- * does not fit the model, is an error, and no other is tried. In a group all ranks call it, and restore what rank 0 finds;
- * `directory` counts on rank 0 only.
- */
+/* newest.c. What is restored: one checkpoint, or the newest valid one of a directory. Both NULL: none. */
+typedef struct hs__restore_source {
+    const char *path, *directory;
+    bool whole; /* a checkpoint of this session: without the options */
+} hs__restore_source;
+enum { HS__PATH_SIZE = 4096 }; /* of a path in a message, with the zero at its end */
+
+/* Candidates of a directory, in this order: those later than the newest of the state file, left by a crash (saver.h); the
+ * newest of the state file; the others that it lists; all others that are found. A damaged checkpoint is skipped with a
+ * warning. *restored is the path, for hs__free; NULL: there is no checkpoint. DATA_LOSS or NOT_FOUND: all were skipped. A
+ * checkpoint that the system cannot read now, or that does not fit the model, is an error, and no other is tried. In a
+ * group all ranks call it, and restore what `from` of rank 0 says. */
+hs_code hs__restore_from(hs_saver *saver, hs_raw_session *session, const hs__restore_source *from,
+                         const hs_restore_options *options, char **restored, hs_error *err);
+/* The same for a directory. */
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
                            const hs_restore_options *options, char **restored, hs_error *err);
-/* The same with the checkpoints of one step, and then a save writes this step again, and abandons the later ones. If all
- * are damaged, *restored is NULL; in a group, DATA_LOSS. */
-hs_code hs__restore_step(hs_saver *saver, hs_raw_session *session, const char *directory, int64_t step, char **restored,
-                         hs_error *err);
-/* The same with one checkpoint. In a group: that of rank 0. */
-hs_code hs__restore_one(hs_saver *saver, hs_raw_session *session, const char *path, const hs_restore_options *options,
-                        hs_error *err);
 
 #endif

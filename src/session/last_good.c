@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Returning to the last good state (last_good.h). The walk over the checkpoints is hs__restore_newest; this file selects
- * the directory and the saver for it, and owns the copy in memory. */
+/* Returning to the last good state (last_good.h). The walk over the checkpoints is hs__restore_from; this file selects what
+ * it restores, and owns the copy in memory. */
 #include "session/session.h"
 
 #include "base/paths.h"
@@ -33,40 +33,42 @@ static bool restores_partly(const hs_restore_options *options)
     return (options->skip && *options->skip) || options->allow_missing;
 }
 
-/* True if a session that is lost or rolled back returns to its state at the opening: a checkpoint that the opening skipped,
- * or restored in part, is not used, unless this session has saved since. */
-static bool returns_to_opening(const struct hs_session *session)
+/* A later state was saved: the copy would repeat saved steps. */
+static bool is_copy_outdated(const struct hs_session *session)
+{
+    return session->raw.saved_step > hs_state_copy_step(session->last_good.copy);
+}
+
+/* Restores what the session names or finds at the opening; in a recovery, the copy instead, if the opening did not restore
+ * the whole newest checkpoint of checkpoint_dir. */
+static hs__restore_source source_of_opening(const struct hs_session *session, bool opening)
 {
     const hs__creation *creation = &session->creation;
-    if (session->last_good.copy && (creation->checkpoint_prefix || restores_partly(&creation->restore_options)))
-        return true;
-    return session->raw.saved_step < 0 && creation->restore == HS_RESTORE_NEVER;
+    const bool has_copy = !opening && session->last_good.copy;
+    if (has_copy && (creation->checkpoint_prefix || restores_partly(&creation->restore_options)))
+        return (hs__restore_source){.path = NULL};
+    if (creation->checkpoint_prefix)
+        return (hs__restore_source){.path = creation->checkpoint_prefix};
+    if (creation->restore == HS_RESTORE_NEVER && (opening || session->raw.saved_step < 0))
+        return (hs__restore_source){.path = NULL};
+    return (hs__restore_source){.directory = creation->checkpoint_dir};
 }
 
 hs_code hs__last_good_restore(struct hs_session *session, bool recovering, bool *restored, hs_error *err)
 {
     const hs__creation *creation = &session->creation;
-    hs_saver *saver = scaffold_saver(session);
     const int64_t began_ns = hs_env_monotonic_ns(&session->env);
-    const bool skips = recovering ? returns_to_opening(session) : creation->restore == HS_RESTORE_NEVER;
-    const bool requires = !recovering && creation->restore == HS_RESTORE_REQUIRE && creation->checkpoint_dir;
+    const hs__restore_source from = source_of_opening(session, !recovering);
+    hs_saver *saver = scaffold_saver(session);
     char *path = NULL;
-    hs_code code = HS_OK;
     *restored = false;
     if (!creation->checkpoint_prefix && !creation->checkpoint_dir)
         return HS_OK;
-    if (creation->checkpoint_prefix && !(recovering && skips)) {
-        if (!(path = hs__strdup(&session->env, creation->checkpoint_prefix)))
-            return hs__no_memory(err, strlen(creation->checkpoint_prefix), "a path");
-        code = hs__restore_one(saver, &session->raw, path, &creation->restore_options, err);
-    } else {
-        code = hs__restore_newest(saver, &session->raw, skips ? NULL : creation->checkpoint_dir, &creation->restore_options,
-                                  &path, err);
-    }
-    *restored = !code && path;
-    if (*restored)
+    hs_code code = hs__restore_from(saver, &session->raw, &from, &creation->restore_options, &path, err);
+    *restored = path;
+    if (path)
         log_restored(&session->raw, saver, path, began_ns);
-    else if (!code && requires)
+    else if (!code && !recovering && from.directory && creation->restore == HS_RESTORE_REQUIRE)
         code = hs_error_set(err, HS_NOT_FOUND, "%s: a checkpoint is required (HS_RESTORE_REQUIRE), but none exists",
                             creation->checkpoint_dir);
     hs__free(&session->env, path);
@@ -157,12 +159,6 @@ hs_code hs__last_good_copy_state(struct hs_session *session, hs_error *err)
     return HS_OK;
 }
 
-/* A later state was saved: the copy would repeat saved steps. */
-static bool is_copy_outdated(const struct hs_session *session)
-{
-    return session->raw.saved_step > hs_state_copy_step(session->last_good.copy);
-}
-
 void hs__last_good_free(struct hs_session *session)
 {
     hs_state_copy_free(session->last_good.copy);
@@ -173,9 +169,11 @@ void hs__last_good_saved(struct hs_session *session)
 {
     hs_restore_options *options = &session->creation.restore_options;
     const char *restored_from = session->raw.restored_from;
+    session->last_good.has_saved = true;
     if (session->recovery.options.max_attempts < 0 && is_copy_outdated(session)) /* a recovery does not need it */
         hs__last_good_free(session);
-    char *newest = session->last_good.copy || restores_partly(options) ? newest_checkpoint(session) : NULL;
+    char *newest =
+        session->last_good.copy || options->names || restores_partly(options) ? newest_checkpoint(session) : NULL;
     bool is_new = newest && !(restored_from && strcmp(newest, restored_from) == 0);
     hs_env_free(&session->env, newest);
     if (!is_new)
@@ -188,17 +186,16 @@ void hs__last_good_saved(struct hs_session *session)
 
 /* Returning in an open session. */
 
-/* Finds the directory of the newest checkpoint, for hs__free: that of the saver, of the session, or of the restored
- * checkpoint. *directory is NULL if no checkpoint is known. */
-static hs_code find_directory(const struct hs_session *session, const hs_saver *saver, char **directory, hs_error *err)
+/* What a rollback restores before the first save of this session: as a recovery; but variables that the opening skipped are
+ * restored by the copy alone. An init function may have restored a checkpoint. */
+static hs__restore_source source_before_save(const struct hs_session *session)
 {
-    const char *saved = hs_saver_checkpoint(saver, 0), *given = session->creation.checkpoint_dir;
-    const char *inside = saved ? saved : given ? NULL : session->raw.restored_from;
-    *directory = NULL;
-    if (!inside && !given)
-        return HS_OK;
-    *directory = inside ? hs__path_directory(&session->env, inside) : hs__strdup(&session->env, given);
-    return *directory ? HS_OK : hs__no_memory(err, strlen(inside ? inside : given), "a path");
+    const hs__creation *creation = &session->creation;
+    if (restores_partly(&creation->restore_options) || creation->restore == HS_RESTORE_NEVER)
+        return (hs__restore_source){.path = NULL};
+    if (!creation->checkpoint_prefix && !creation->checkpoint_dir)
+        return (hs__restore_source){.path = session->raw.restored_from, .whole = true};
+    return source_of_opening(session, false);
 }
 
 static hs_code restore_copy(struct hs_session *session, hs_error *err)
@@ -221,13 +218,16 @@ hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error
     struct hs_session *session = hs__session_of(raw);
     const int64_t saved_step = raw->saved_step;
     char *directory = NULL, *path = NULL;
-    hs_code code = HS_OK;
     saver = saver ? saver : scaffold_saver(session);
     hs_saver_wait(saver); /* its save in the background may be the first */
-    if (saver && !returns_to_opening(session))
-        code = find_directory(session, saver, &directory, err);
-    if (!code && saver)
-        code = hs__restore_newest(saver, raw, directory, HS_RESTORE_OPTIONS(), &path, err);
+    const char *saved = session->last_good.has_saved ? hs_saver_checkpoint(saver, 0) : NULL;
+    if (saved && !(directory = hs__path_directory(&session->env, saved)))
+        return hs__no_memory(err, strlen(saved), "a path");
+    const hs__restore_source from =
+        saved ? (hs__restore_source){.directory = directory, .whole = true} : source_before_save(session);
+    hs_code code = HS_OK;
+    if (saver)
+        code = hs__restore_from(saver, raw, &from, &session->creation.restore_options, &path, err);
     if (!code && !path)
         code = restore_copy(session, err);
     if (code) /* this rank may have restored a checkpoint in which another has found damage */
@@ -237,19 +237,49 @@ hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error
     return code;
 }
 
+/* Whether the checkpoint is whole on this rank. Logs why not. */
+static bool is_whole(const struct hs_session *session, const char *path)
+{
+    hs_error why = {0};
+    hs_checkpoint_reader *reader = hs_checkpoint_open(&session->env, path, &why);
+    const bool whole = reader && !hs_checkpoint_verify(reader, NULL, &why);
+    hs_checkpoint_close(reader);
+    if (!whole)
+        hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", path, why.message);
+    return whole;
+}
+
 hs_code hs__raw_session_return_to(hs_raw_session *raw, hs_saver *saver, int64_t step, bool *found, hs_error *err)
 {
     struct hs_session *session = hs__session_of(raw);
-    char *directory = NULL, *path = NULL;
-    hs_code code = HS_OK;
+    const int64_t saved_step = raw->saved_step;
+    char path[HS__PATH_SIZE] = "", *restored = NULL;
+    bool damaged;
     *found = false;
-    if (!(saver = saver ? saver : scaffold_saver(session)))
-        return HS_OK;
-    if (!(code = find_directory(session, saver, &directory, err)))
-        code = hs__restore_step(saver, raw, directory, step, &path, err);
-    *found = path;
-    hs__free(&session->env, directory);
-    hs__free(&session->env, path);
+    saver = saver ? saver : scaffold_saver(session);
+    hs_saver_wait(saver);
+    const char *known = hs_saver_checkpoint(saver, 0) ? hs_saver_checkpoint(saver, 0) : raw->restored_from;
+    const char *dash = known ? strrchr(known, '-') : NULL;
+    if (dash && hs__is_chief(session)) {
+        int length = snprintf(path, sizeof path, "%.*s-%lld", (int)(dash - known), known, (long long)step);
+        if (length < 0 || (size_t)length >= sizeof path || !hs_checkpoint_exists(&session->env, path))
+            memset(path, 0, sizeof path);
+    }
+    hs_code code = hs__ranks_from_chief(raw->ranks, HS__CALL_RESTORE, path, sizeof path, err);
+    if (code || !path[0] || !saver)
+        return code;
+    if ((code = hs__ranks_any(raw->ranks, HS__CALL_RESTORE, !is_whole(session, path), &damaged, err)) || damaged)
+        return code;
+    code = hs__restore_from(saver, raw, &(hs__restore_source){.path = path, .whole = true}, HS_RESTORE_OPTIONS(), &restored,
+                            err);
+    *found = restored;
+    hs__free(&session->env, restored);
+    if (!code) {
+        hs__raw_session_restored_earlier(raw, step);
+    } else {
+        raw->saved_step = saved_step;
+        hs_raw_session_refuse_saves(raw, err);
+    }
     return code;
 }
 

@@ -207,6 +207,7 @@ static inline __attribute__((always_inline)) hs_code finish_run(struct hs_sessio
     hs_run_context *run = &session->context;
     const uint8_t kind = (uint8_t)(1 << run->kind);
 
+    session->callee = NULL; /* ops are the program's */
     if (!code) {
         do
             code = hs__run_backend(session, &session->plans[0], err);
@@ -235,6 +236,7 @@ static inline __attribute__((always_inline)) hs_code finish_run(struct hs_sessio
             if (!code && hs__schedule_is_outdated(session))
                 code = hs__schedule_decide_again(session, &i, err);
         }
+        session->callee = NULL;
         if (session->observed)
             hs__set_current_hook(session, NULL);
         /* Hooks and the program have had one training run to add late state. */

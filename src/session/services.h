@@ -53,7 +53,10 @@ void hs__raw_session_want_last_good(hs_raw_session *session);
 /* In a boundary: returns to the last good state, the newest checkpoint that no rank finds damaged or that copy, with
  * `saver` (NULL: the scaffold's). In a group all ranks call it. After a failure the state is undefined: refuse saves. */
 hs_code hs__raw_session_roll_back(hs_raw_session *session, hs_saver *saver, hs_error *err);
-/* In `end`: returns to the checkpoint of a step. *found is false if there is none. In a group all ranks call it. */
+/* In `end`: returns to the checkpoint of a step, of the series that `saver` (NULL: the scaffold's) saves or that was
+ * restored. *found is false if no rank has changed anything, because it is missing or damaged. In a group all ranks call
+ * it.
+ */
 hs_code hs__raw_session_return_to(hs_raw_session *session, hs_saver *saver, int64_t step, bool *found, hs_error *err);
 
 /* Records the times of all callbacks until the next run and its boundary are over. */

@@ -168,6 +168,7 @@ static hs_code agree_on_created(struct hs_session *session, hs_code code, bool *
 hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_error *err)
 {
     const bool in_group = hs__is_in_group(session);
+    session->callee = NULL;                 /* in a recovery, a hook of the run that failed */
     session->agreement.input_ended = false; /* a restore may return to an earlier position */
     hs__schedule_restart(session);
     if (in_group)
@@ -180,6 +181,7 @@ hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_e
         if (!(code = start_queues(session, err)))
             code = call_after_create(session, done, err);
     }
+    session->callee = NULL;
     if (in_group)
         code = agree_on_created(session, code, done, err);
     if (!code)
