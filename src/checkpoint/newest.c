@@ -172,13 +172,13 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
                                 sizeof now->path);
         if (i < all->n)
             memcpy(now->path, all->items[i].path, strlen(all->items[i].path));
-        hs_code code = hs__ranks_from_chief(session->ranks, HS__CALL_RESTORE, now, sizeof *now, err);
+        hs_code code = hs__ranks_from_chief(session->ranks, HS__TOPIC_RESTORE, now, sizeof *now, err);
         if (code || !now->path[0])
             return code;
         code = restore_here(saver, session, now->path, now->whole ? HS_RESTORE_OPTIONS() : options, &damaged, &cause);
         if (code && !damaged) /* the others wait for the next message of this rank, of its caller or of the close */
             return hs__error_copy(err, &cause);
-        if ((code = hs__ranks_any(session->ranks, HS__CALL_RESTORE, damaged, &damaged_on_any, err)))
+        if ((code = hs__ranks_any(session->ranks, HS__TOPIC_RESTORE, damaged, &damaged_on_any, err)))
             return code;
         if (!damaged_on_any) {
             *chosen = i;

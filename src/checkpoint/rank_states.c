@@ -205,7 +205,7 @@ hs_code hs__rank_states_gather(hs_raw_session *session, hs_error *err)
         return HS_OK;
     hs__buffer_init(&own, &session->env);
     write_states(&own, session);
-    hs_code code = hs__ranks_gather(session->ranks, HS__CALL_SAVE, (hs_bytes){own.data, own.size}, receive, &r, err);
+    hs_code code = hs__ranks_gather(session->ranks, HS__TOPIC_SAVE, (hs_bytes){own.data, own.size}, receive, &r, err);
     hs__buffer_free(&own);
     if (code)
         return code;

@@ -291,7 +291,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
         code = begin_save(saver, session, prefix, step, options, &result);
     result.code = code;
     hs__rank_states_free(session);
-    code = hs__ranks_from_chief(session->ranks, HS__CALL_SAVE, &result, sizeof result, &lost);
+    code = hs__ranks_from_chief(session->ranks, HS__TOPIC_SAVE, &result, sizeof result, &lost);
     return hs__error_copy(err, code && session->rank ? &lost : &result); /* rank 0 has saved; others may not know it */
 }
 

@@ -24,27 +24,35 @@ typedef struct {
     int32_t different_rank;
 } merging;
 
-static void name_call(char *text, size_t size, uint64_t kind, const char *hook)
+/* `exact`: also what two calls may differ in. */
+static void name_call(char *text, size_t size, uint64_t kind, const char *hook, bool exact)
 {
-    static const char *const calls[] = {
-        [HS__CALL_OPENING] = "the opening or the recovery",
-        [HS__CALL_GATE] = "the gate of a step",
-        [HS__CALL_END_OF_RUN] = "the end of a training run",
-        [HS__CALL_END_OF_BOUNDARIES] = "the end of the last boundaries",
-        [HS__CALL_CLOSE] = "the close",
-        [HS__CALL_RESTORE] = "the restore of a checkpoint",
-        [HS__CALL_ANY] = "hs_raw_session_any",
-        [HS__CALL_FROM_CHIEF] = "hs_raw_session_from_chief",
-        [HS__CALL_GATHER] = "hs_raw_session_gather",
-        [HS__CALL_LAST_ACT] = "the last act",
-        [HS__CALL_SAVE] = "hs_saver_save",
+    static const char *const topics[] = {
+        [HS__TOPIC_PART] = "a part of the opening or of a recovery",
+        [HS__TOPIC_COMPARE] = "the comparison of the ranks",
+        [HS__TOPIC_GATE] = "the gate of a step",
+        [HS__TOPIC_END_OF_RUN] = "the end of a training run",
+        [HS__TOPIC_BOUNDARIES] = "the end of the last boundaries",
+        [HS__TOPIC_CLOSE] = "the close",
+        [HS__TOPIC_RESTORE] = "the restore of a checkpoint",
+        [HS__TOPIC_LAST_ACT] = "the last act",
+        [HS__TOPIC_SAVE] = "hs_saver_save",
+        [HS__TOPIC_VARIABLE] = "hs_raw_session_send_variable",
+        [HS__TOPIC_HOOK] = "hs_raw_session_",
     };
-    const size_t call = kind & 0xff;
-    const char *name = call < sizeof calls / sizeof *calls && calls[call] ? calls[call] : "another call";
-    if (*hook)
-        snprintf(text, size, "%s of hook '%s'", name, hook);
-    else
-        snprintf(text, size, "%s%s", name, call >= HS__CALL_ANY ? " of the program" : "");
+    static const char *const verbs[] = {"agree", "any", "from_chief", "gather"};
+    static const char *const boundaries[] = {"", " in boundary (created)", " in boundary (run)", " in boundary (end)",
+                                             " in boundary (stop)"};
+    const hs__topic topic = (hs__topic)(kind & 0xff);
+    const char *verb = verbs[kind >> 8 & 3], *boundary = boundaries[(kind >> 12 & 15) % 5];
+    int n = snprintf(text, size, "%s%s", topic <= HS__TOPIC_HOOK && topics[topic] ? topics[topic] : "another call",
+                     topic == HS__TOPIC_HOOK ? verb : "");
+    if (hs__is_of_caller(topic) && *hook)
+        n += snprintf(text + n, size - (size_t)n, " of hook '%s'", hook);
+    else if (hs__is_of_caller(topic))
+        n += snprintf(text + n, size - (size_t)n, " of the program");
+    if (exact)
+        snprintf(text + n, size - (size_t)n, "%s (%s)", boundary, verb);
 }
 
 /* A hs_gather_fn. Each rank's bytes are copied, because an engine need not align them. */
@@ -52,8 +60,13 @@ static void merge_report(void *user, int32_t rank, hs_bytes bytes)
 {
     merging *all = user;
     hs__rank_report *merged = &all->merged, report;
-    if (bytes.size != sizeof report)
-        return; /* the comparison of the ranks reports another version of the library */
+    if (bytes.size != sizeof report) { /* the rank has another version of the library */
+        if (!all->different.code)
+            hs_error_set(&all->different, HS_INTERNAL, "rank %d has sent a report of %zu bytes instead of %zu", (int)rank,
+                         bytes.size, sizeof report);
+        all->different_rank = rank;
+        return;
+    }
     memcpy(&report, bytes.data, sizeof report);
     if (rank == 0)
         merged->saved_step = report.saved_step;
@@ -66,9 +79,13 @@ static void merge_report(void *user, int32_t rank, hs_bytes bytes)
         all->rank = rank;
         memcpy(all->hook, report.hook, sizeof all->hook);
     } else if (report.kind && report.kind != all->kind && !all->different.code) {
-        char one[160], other[160];
-        name_call(one, sizeof one, all->kind, all->hook);
-        name_call(other, sizeof other, report.kind, report.hook);
+        char one[240], other[240];
+        name_call(one, sizeof one, all->kind, all->hook, false);
+        name_call(other, sizeof other, report.kind, report.hook, false);
+        if (strcmp(one, other) == 0) {
+            name_call(one, sizeof one, all->kind, all->hook, true);
+            name_call(other, sizeof other, report.kind, report.hook, true);
+        }
         hs_error_set(&all->different, HS_INVALID_ARGUMENT,
                      "rank %d has called %s, and rank %d %s; all ranks must make the same calls in the same order",
                      (int)rank, other, (int)all->rank, one);
@@ -113,30 +130,30 @@ void hs__rank_refuse(const hs_group *group, hs_error *error)
 
 /* Verbs. */
 
-hs_code hs__ranks_any(const hs__ranks *ranks, hs__rank_call call, bool mine, bool *any, hs_error *err)
+hs_code hs__ranks_any(const hs__ranks *ranks, hs__topic topic, bool mine, bool *any, hs_error *err)
 {
     uint64_t word = mine ? HS__WORD_YES : 0;
-    hs_code code = ranks ? ranks->begin(ranks->session, call, 0, &word, err) : HS_OK;
+    hs_code code = ranks ? ranks->begin(ranks->session, topic, HS__VERB_ANY, 0, &word, err) : HS_OK;
     *any = !code && word & HS__WORD_YES;
     return code;
 }
 
-hs_code hs__ranks_from_chief(const hs__ranks *ranks, hs__rank_call call, void *data, size_t bytes, hs_error *err)
+hs_code hs__ranks_from_chief(const hs__ranks *ranks, hs__topic topic, void *data, size_t bytes, hs_error *err)
 {
     uint64_t word = 0;
     hs_error why = {0};
-    hs_code code = ranks ? ranks->begin(ranks->session, call, bytes, &word, err) : HS_OK;
+    hs_code code = ranks ? ranks->begin(ranks->session, topic, HS__VERB_FROM_CHIEF, bytes, &word, err) : HS_OK;
     if (code || !ranks || !bytes || !hs__group_broadcast(&ranks->group, data, bytes, 0, &why))
         return code;
     return ranks->lost(ranks->session, &why, err);
 }
 
-hs_code hs__ranks_gather(const hs__ranks *ranks, hs__rank_call call, hs_bytes mine, hs_gather_fn receive, void *user,
+hs_code hs__ranks_gather(const hs__ranks *ranks, hs__topic topic, hs_bytes mine, hs_gather_fn receive, void *user,
                          hs_error *err)
 {
     uint64_t word = 0;
     hs_error why = {0};
-    hs_code code = ranks ? ranks->begin(ranks->session, call, 0, &word, err) : HS_OK;
+    hs_code code = ranks ? ranks->begin(ranks->session, topic, HS__VERB_GATHER, 0, &word, err) : HS_OK;
     if (code || !hs__group_gather(ranks ? &ranks->group : NULL, mine, 0, receive, user, &why))
         return code;
     return ranks->lost(ranks->session, &why, err);
@@ -181,12 +198,12 @@ static void compare(void *user, int32_t rank, hs_bytes other)
     copy_line(c->found.other, sizeof c->found.other, other, line);
 }
 
-hs_code hs__ranks_compare(const hs__ranks *ranks, hs__rank_call call, hs_bytes text, hs_error *err)
+hs_code hs__ranks_compare(const hs__ranks *ranks, hs__topic topic, hs_bytes text, hs_error *err)
 {
     comparison c = {.mine = text, .found.rank = -1};
-    hs_code code = hs__ranks_gather(ranks, call, text, compare, &c, err);
+    hs_code code = hs__ranks_gather(ranks, topic, text, compare, &c, err);
     if (!code)
-        code = hs__ranks_from_chief(ranks, call, &c.found, sizeof c.found, err);
+        code = hs__ranks_from_chief(ranks, topic, &c.found, sizeof c.found, err);
     if (code || c.found.rank < 0)
         return code;
     return hs_error_set(err, HS_INVALID_ARGUMENT, "rank %d differs from rank 0: it has %s, and rank 0 has %s",

@@ -46,30 +46,32 @@ enum { HS__SAYS, HS__SAYS_NOT, HS__KIND, HS__NOT_KIND, HS__NUMBER, HS__NOT_NUMBE
 #define HS__WORD1_NOT_ENDED   ((uint64_t)1 << 1)
 #define HS__WORD1_HAS_INPUT   ((uint64_t)1 << 2)
 
-/* The calls with which a rank sends a message: of the session, and from HS__CALL_ANY on of a hook or the program. */
-typedef enum hs__rank_call {
-    HS__CALL_OPENING = 1, /* or recovery */
-    HS__CALL_GATE,
-    HS__CALL_END_OF_RUN,
-    HS__CALL_END_OF_BOUNDARIES,
-    HS__CALL_CLOSE,
-    HS__CALL_RESTORE,
-    HS__CALL_ANY,
-    HS__CALL_FROM_CHIEF,
-    HS__CALL_GATHER,
-    HS__CALL_LAST_ACT, /* whether a hook with `last` acts */
-    HS__CALL_SAVE      /* hs_saver_save */
-} hs__rank_call;
+/* What a message is about: those of the session, then those of a hook or the program. */
+typedef enum hs__topic {
+    HS__TOPIC_PART = 1, /* of the opening or a recovery */
+    HS__TOPIC_COMPARE,
+    HS__TOPIC_GATE,
+    HS__TOPIC_END_OF_RUN,
+    HS__TOPIC_BOUNDARIES,
+    HS__TOPIC_CLOSE,
+    HS__TOPIC_RESTORE,
+    HS__TOPIC_LAST_ACT, /* whether a hook with `last` acts */
+    HS__TOPIC_SAVE,     /* hs_saver_save */
+    HS__TOPIC_VARIABLE, /* hs_raw_session_send_variable */
+    HS__TOPIC_HOOK      /* the other calls of raw_session.h */
+} hs__topic;
 
-/* The kind of a message: the call; in a hook's callback also the boundary, 0 in the others, and the number of the hook on
- * all ranks, from 1 on. 0: the program's. */
-static inline uint64_t hs__kind(hs__rank_call call, unsigned boundary, size_t hook)
+typedef enum hs__verb { HS__VERB_AGREE, HS__VERB_ANY, HS__VERB_FROM_CHIEF, HS__VERB_GATHER } hs__verb;
+
+/* The kind of a message: topic and verb; in a hook's callback also the boundary, 0 in the others, and the number of the
+ * hook on all ranks, from 1 on. 0: the program's, or that of a hook of rank 0 alone. */
+static inline uint64_t hs__kind(hs__topic topic, hs__verb verb, unsigned boundary, size_t hook)
 {
-    return (uint64_t)call | (uint64_t)boundary << 8 | (uint64_t)hook << 16;
+    return (uint64_t)topic | (uint64_t)verb << 8 | (uint64_t)boundary << 12 | (uint64_t)hook << 16;
 }
-static inline bool hs__is_of_hook(uint64_t kind)
+static inline bool hs__is_of_caller(hs__topic topic)
 {
-    return kind >> 16;
+    return topic >= HS__TOPIC_LAST_ACT;
 }
 static inline void hs__words_set(uint64_t words[HS__WORDS], uint64_t kind, uint64_t number)
 {
@@ -112,22 +114,22 @@ typedef struct hs__ranks {
     void *session;
     /* Begins a message of the callback that is running, or of the program. `word`: HS__WORD_YES or 0; receives word 0 of
      * all ranks. Fails on all ranks if one has failed, closes or makes another call. */
-    hs_code (*begin)(void *session, hs__rank_call call, uint64_t number, uint64_t *word, hs_error *err);
+    hs_code (*begin)(void *session, hs__topic topic, hs__verb verb, uint64_t number, uint64_t *word, hs_error *err);
     /* The engine has failed after the begin of a message. Returns the failure of the session. */
     hs_code (*lost)(void *session, const hs_error *why, hs_error *err);
 } hs__ranks;
 
 /* The verbs. All ranks call them, in the same order. `ranks` NULL: one rank. They fail on all ranks if one has failed,
- * closes, or makes another call. `call` names the verb in errors. */
+ * closes, or makes another call. `topic` names the call in errors. */
 
 /* Sets *any to true on all ranks if `mine` is true on one. */
-hs_code hs__ranks_any(const hs__ranks *ranks, hs__rank_call call, bool mine, bool *any, hs_error *err);
+hs_code hs__ranks_any(const hs__ranks *ranks, hs__topic topic, bool mine, bool *any, hs_error *err);
 /* Copies `bytes` bytes at `data` from the chief to all ranks. `bytes` is the same on all. */
-hs_code hs__ranks_from_chief(const hs__ranks *ranks, hs__rank_call call, void *data, size_t bytes, hs_error *err);
+hs_code hs__ranks_from_chief(const hs__ranks *ranks, hs__topic topic, void *data, size_t bytes, hs_error *err);
 /* Sends `mine` to the chief, which calls receive(user, rank, bytes) for each rank, in order. */
-hs_code hs__ranks_gather(const hs__ranks *ranks, hs__rank_call call, hs_bytes mine, hs_gather_fn receive, void *user,
+hs_code hs__ranks_gather(const hs__ranks *ranks, hs__topic topic, hs_bytes mine, hs_gather_fn receive, void *user,
                          hs_error *err);
 /* Compares texts line by line. Fails on all ranks with the first line that differs, and the rank. */
-hs_code hs__ranks_compare(const hs__ranks *ranks, hs__rank_call call, hs_bytes text, hs_error *err);
+hs_code hs__ranks_compare(const hs__ranks *ranks, hs__topic topic, hs_bytes text, hs_error *err);
 
 #endif

@@ -59,7 +59,7 @@ static void fill_report(const struct hs_session *session, uint64_t kind, hs_code
 {
     memset(report, 0, sizeof *report);
     report->kind = kind;
-    if (hs__is_of_hook(kind))
+    if (hs__is_of_caller((hs__topic)(kind & 0xff)) && session->callee)
         snprintf(report->hook, sizeof report->hook, "%s", session->callee->cold->ops.name);
     report->signal = hs__signals_first(session);
     report->saved_step = session->raw.saved_step;
@@ -99,7 +99,7 @@ static uint64_t code_bits(hs_code code)
 /* The agreements of a step: then all ranks are at the same one, unless one has failed. */
 static bool is_of_step(uint64_t kind)
 {
-    return kind == HS__CALL_GATE || kind == HS__CALL_END_OF_RUN;
+    return kind == HS__TOPIC_GATE || kind == HS__TOPIC_END_OF_RUN;
 }
 
 static void fill_words(struct hs_session *session, uint64_t kind, uint64_t number, uint64_t word, hs_code code,
@@ -107,7 +107,7 @@ static void fill_words(struct hs_session *session, uint64_t kind, uint64_t numbe
 {
     const unsigned agreed = word & HS__WORD_CLOSING ? HS__STOP_AGREED | HS__STOP_STEP : HS__STOP_AGREED;
     const unsigned requests = atomic_load_explicit(&session->save_requests, memory_order_relaxed);
-    const bool at_step = is_of_step(kind), is_verb = (kind & 0xff) >= HS__CALL_RESTORE;
+    const bool at_step = is_of_step(kind), is_verb = (kind & 0xff) >= HS__TOPIC_RESTORE;
     words[HS__SAYS] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
                       /* a rank that has restored does not adopt the refusal of one that has not yet */
                       (session->raw.saves_refused.code && !is_verb ? HS__WORD_SAVES_REFUSED : 0) |
@@ -289,14 +289,14 @@ static hs_code exchange(struct hs_session *session, uint64_t kind, uint64_t numb
 }
 
 /* For the agreements at the gate and at the end of a run. */
-static hs_code exchange_step(struct hs_session *session, hs__rank_call call, uint64_t word, hs_code code, hs_error *err)
+static hs_code exchange_step(struct hs_session *session, hs__topic topic, uint64_t word, hs_code code, hs_error *err)
 {
     int64_t step = 0;
     if (hs__raw_session_read_step(&session->raw, &step, NULL))
         step = 0; /* the graph does not count steps */
     atomic_store_explicit(&session->agreement.last_step, step, memory_order_relaxed);
     atomic_store_explicit(&session->agreement.last_saved_step, session->raw.saved_step, memory_order_relaxed);
-    return exchange(session, call, (uint64_t)step, word, code, err);
+    return exchange(session, topic, (uint64_t)step, word, code, err);
 }
 
 /* The failure of this call is agreed: no other agreement follows for it. */
@@ -316,10 +316,10 @@ static hs_code record_agreed(struct hs_session *session, hs_code code, const hs_
 hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
-    const hs__rank_call call = session->life == HS__CLOSING ? HS__CALL_CLOSE : HS__CALL_OPENING;
+    const hs__topic topic = session->life == HS__CLOSING ? HS__TOPIC_CLOSE : HS__TOPIC_PART;
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
-    return record_agreed(session, exchange(session, call, 0, word, code, err), err);
+    return record_agreed(session, exchange(session, topic, 0, word, code, err), err);
 }
 
 hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err)
@@ -337,7 +337,7 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     agreement->boundary_requested = false;
     agreement->runs_to_end = agreement->options.agree_every_n_steps;
     code = agreement->settled ? hs__error_copy(err, &agreement->failure)
-                              : record_agreed(session, exchange_step(session, HS__CALL_END_OF_RUN, word, code, err), err);
+                              : record_agreed(session, exchange_step(session, HS__TOPIC_END_OF_RUN, word, code, err), err);
     agreement->behind_gate = false;
     /* a rank that stops or closes does not call its boundaries */
     context->boundary_requested =
@@ -388,7 +388,7 @@ hs_code hs__pass_gate(struct hs_session *session, hs_error *err)
     hs__agreement *agreement = &session->agreement;
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
-    hs_code code = exchange_step(session, HS__CALL_GATE, 0, hs__check_input(session, err), err);
+    hs_code code = exchange_step(session, HS__TOPIC_GATE, 0, hs__check_input(session, err), err);
     if (!code && agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED))
         code = hs_error_set(err, HS_STOP, "another rank has %s",
                             agreement->word & HS__WORD_CLOSING ? "closed its session" : "stopped the run");
@@ -415,7 +415,7 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
 hs_code hs__agree_on_boundaries(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)
 {
     const bool joins = is_failure(err->code); /* it has perhaps called fewer callbacks than the others */
-    return exchange(session, joins ? 0 : HS__CALL_END_OF_BOUNDARIES, 0, word | HS__WORD_ENDED, code, err);
+    return exchange(session, joins ? 0 : HS__TOPIC_BOUNDARIES, 0, word | HS__WORD_ENDED, code, err);
 }
 
 void hs__agree_on_last_call(struct hs_session *session, hs_error *error)
@@ -439,17 +439,18 @@ static hs_code check_collective(const hs__hook *hook, hs_error *err)
 }
 
 /* hs__ranks.begin. If another rank stops or closes its session meanwhile, all ranks end the boundary. */
-static hs_code begin_message(void *user, hs__rank_call call, uint64_t number, uint64_t *word, hs_error *err)
+static hs_code begin_message(void *user, hs__topic topic, hs__verb verb, uint64_t number, uint64_t *word, hs_error *err)
 {
     struct hs_session *session = user;
     hs__agreement *agreement = &session->agreement;
-    const hs__hook *hook = call >= HS__CALL_ANY ? session->callee : NULL; /* the opening is not a hook's */
+    const hs__hook *hook = hs__is_of_caller(topic) ? session->callee : NULL;
     hs_error error = {0};
     if (!hook && session->life == HS__READY && !session->level) /* the program's own call */
         hs__forget_agreed_failure(session);
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
-    const uint64_t kind = hs__kind(call, hook ? session->context.boundary : 0, hook ? hook->cold->number_on_ranks : 0);
+    const uint64_t kind =
+        hs__kind(topic, verb, hook ? session->context.boundary : 0, hook ? hook->cold->number_on_ranks : 0);
     hs_code code = check_collective(hook, &error);
     code = record_agreed(session, exchange(session, kind, number, *word, code, &error), &error);
     *word = agreement->word;
@@ -505,7 +506,8 @@ hs_code hs_raw_session_any(hs_raw_session *raw, bool mine, bool *any, hs_error *
     hs_error_clear(err);
     any = any ? any : &unused;
     *any = false;
-    return raw ? hs__ranks_any(ranks_of_caller(raw), HS__CALL_ANY, mine, any, err) : refuse_null("hs_raw_session_any", err);
+    return raw ? hs__ranks_any(ranks_of_caller(raw), HS__TOPIC_HOOK, mine, any, err)
+               : refuse_null("hs_raw_session_any", err);
 }
 
 hs_code hs_raw_session_from_chief(hs_raw_session *raw, void *data, size_t bytes, hs_error *err)
@@ -514,7 +516,7 @@ hs_code hs_raw_session_from_chief(hs_raw_session *raw, void *data, size_t bytes,
     if (!raw || (!data && bytes))
         return raw ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_from_chief: data is NULL")
                    : refuse_null("hs_raw_session_from_chief", err);
-    return hs__ranks_from_chief(ranks_of_caller(raw), HS__CALL_FROM_CHIEF, data, bytes, err);
+    return hs__ranks_from_chief(ranks_of_caller(raw), HS__TOPIC_HOOK, data, bytes, err);
 }
 
 hs_code hs_raw_session_gather(hs_raw_session *raw, hs_bytes mine, hs_gather_fn receive, void *user, hs_error *err)
@@ -524,7 +526,7 @@ hs_code hs_raw_session_gather(hs_raw_session *raw, hs_bytes mine, hs_gather_fn r
         return !raw ? refuse_null("hs_raw_session_gather", err)
                     : hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_gather: %s is NULL",
                                    receive ? "mine.data" : "receive");
-    return hs__ranks_gather(ranks_of_caller(raw), HS__CALL_GATHER, mine, receive, user, err);
+    return hs__ranks_gather(ranks_of_caller(raw), HS__TOPIC_HOOK, mine, receive, user, err);
 }
 
 /* A value that the others can receive. */
@@ -571,13 +573,13 @@ static hs_code send_variable(hs_raw_session *raw, const hs__ranks *ranks, size_t
     hs_code code = raw->rank ? HS_OK : read_sendable(raw, index, variable, &copy, &value, err);
     chief.bytes = value.data ? value.bytes : 0;
     if (!code)
-        code = hs__ranks_from_chief(ranks, HS__CALL_FROM_CHIEF, &chief, sizeof chief, err);
+        code = hs__ranks_from_chief(ranks, HS__TOPIC_VARIABLE, &chief, sizeof chief, err);
     if (!code && chief.name != name)
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "rank 0 sends another variable than '%s'", variable->name);
     if (!code && chief.bytes && raw->rank && !(received = hs__alloc(&raw->env, (size_t)chief.bytes, 1)))
         code = hs__no_memory(err, (size_t)chief.bytes, variable->name);
     if (!code)
-        code = hs__ranks_from_chief(ranks, HS__CALL_FROM_CHIEF, raw->rank ? received : (void *)value.data,
+        code = hs__ranks_from_chief(ranks, HS__TOPIC_VARIABLE, raw->rank ? received : (void *)value.data,
                                     (size_t)chief.bytes, err);
     if (!code && received)
         code = write_received(raw, index, variable, received, (size_t)chief.bytes, err);

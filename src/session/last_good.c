@@ -210,7 +210,7 @@ static hs_code restore_copy(struct hs_session *session, hs_error *err)
                                   "step %lld was saved, but no checkpoint was found; give the hook the saver that saves",
                                   (long long)raw->saved_step);
     hs_code code = hs_raw_session_restore_copy(raw, session->last_good.copy, err);
-    return code ? code : hs__ranks_any(raw->ranks, HS__CALL_RESTORE, false, &any, err); /* waits for all ranks */
+    return code ? code : hs__ranks_any(raw->ranks, HS__TOPIC_RESTORE, false, &any, err); /* waits for all ranks */
 }
 
 hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error *err)
@@ -265,10 +265,10 @@ hs_code hs__raw_session_return_to(hs_raw_session *raw, hs_saver *saver, int64_t 
         if (length < 0 || (size_t)length >= sizeof path || !hs_checkpoint_exists(&session->env, path))
             memset(path, 0, sizeof path);
     }
-    hs_code code = hs__ranks_from_chief(raw->ranks, HS__CALL_RESTORE, path, sizeof path, err);
+    hs_code code = hs__ranks_from_chief(raw->ranks, HS__TOPIC_RESTORE, path, sizeof path, err);
     if (code || !path[0] || !saver)
         return code;
-    if ((code = hs__ranks_any(raw->ranks, HS__CALL_RESTORE, !is_whole(session, path), &damaged, err)) || damaged)
+    if ((code = hs__ranks_any(raw->ranks, HS__TOPIC_RESTORE, !is_whole(session, path), &damaged, err)) || damaged)
         return code;
     code = hs__restore_from(saver, raw, &(hs__restore_source){.path = path, .whole = true}, HS_RESTORE_OPTIONS(), &restored,
                             err);

@@ -303,7 +303,7 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     session->callee = hook;
     if (hook->cold->number_on_ranks &&
         !hook->cold->best_effort) /* a stop or an end of input on one rank may have skipped its last act there */
-        code = hs__ranks_any(session->raw.ranks, HS__CALL_LAST_ACT, is_due, &is_due, err);
+        code = hs__ranks_any(session->raw.ranks, HS__TOPIC_LAST_ACT, is_due, &is_due, err);
     if (code || !is_due)
         return code;
     const hs_run_args *args = hook->fetches;

@@ -55,7 +55,7 @@ hs_code hs__compare_ranks(struct hs_session *session, hs_error *err)
     write_signature(session, &text);
     hs_code code = hs__buffer_check(&text, "the comparison of the ranks", err);
     if (!code)
-        code = hs__ranks_compare(session->raw.ranks, HS__CALL_OPENING, (hs_bytes){text.data, text.size}, err);
+        code = hs__ranks_compare(session->raw.ranks, HS__TOPIC_COMPARE, (hs_bytes){text.data, text.size}, err);
     hs__buffer_free(&text);
     return hs__agree_on_part(session, 0, code, err);
 }

@@ -8,7 +8,7 @@ enum { SEEDS = 4, ODD = 1, AT = 5 }; /* rank ODD makes the call at step AT */
 
 typedef enum { ANY, FROM_CHIEF, GATHER, SEND_VARIABLE, SAVE, CALLS } odd_call;
 static const char *const names[CALLS] = {"hs_raw_session_any", "hs_raw_session_from_chief", "hs_raw_session_gather",
-                                         "hs_raw_session_from_chief", "hs_saver_save"};
+                                         "hs_raw_session_send_variable", "hs_saver_save"};
 
 typedef enum { CREATE, AFTER_RUN, CREATED, RUN, STOP, LAST, END, IN_STEP, PLACES } place;
 
