@@ -602,8 +602,11 @@ static hs_code follow(const checkpoint_saver *hook, hs_run_context *run, int64_t
         save_order order;
         hs_error error = {0};
         hs_code code = hs_raw_session_from_chief(session, &order, sizeof order, err);
-        if (code || !order.saves || (code = find_saver(hook, session, &saver, err)) ||
-            (order.fetches_metric && (code = fetch_metric(hook, session, &metric, err))))
+        if (code || !order.saves || (code = find_saver(hook, session, &saver, err)))
+            return code;
+        if (order.fetches_metric && (code = fetch_metric(hook, session, &metric, err)) == HS_CANCELLED)
+            continue; /* another rank has failed to fetch it, and rank 0 decides what that means */
+        if (code)
             return code;
         if (!hs_saver_save(saver, session, hook->prefix, step, NULL, &error) && !may_be_pending)
             hs_raw_session_record_save(session, step);

@@ -373,6 +373,8 @@ static void agree_to_close(hs_session *session)
     hs_error error = {0};
     if (!hs__is_clean(own.last)) {
         error = own.error;
+        if (!own.is_by_hook) /* the other ranks are told the hook, too */
+            session->failed_hook[0] = '\0';
     } else if (agreement->settled && !hs__is_clean(agreement->failure.code)) {
         error = agreement->failure; /* of the gate of a step that the program has left */
         own.last = error.code;
