@@ -6,11 +6,11 @@
 
 /* Finds numbers that are far above their predecessors. */
 
-/* The last accepted values of one tensor, in a ring. */
+/* The last accepted values of one tensor. */
 typedef struct hs__spike_series {
-    int64_t count, next; /* values in the ring; index of the next one */
-    int64_t in_a_row;    /* consecutive spikes so far */
-    double *values;
+    int64_t count;    /* at most the window */
+    int64_t in_a_row; /* consecutive spikes so far */
+    double *values;   /* oldest first */
 } hs__spike_series;
 
 typedef struct hs__spikes {
