@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook that watches for NaN, infinity and spikes. after_run inspects the fetched tensors. handle_finding dumps them and
- * follows the policy. The boundary shares a finding with the other ranks and rolls back (finite_rollback.c). */
+/* The hook that watches for NaN, infinity and spikes (finite_spike.h).
+ *
+ *   after_run  inspects the fetched tensors. After a bad run it dumps them and does what the policy says (handle_finding)
+ *   boundary   with HS_GUARD_ROLLBACK: the ranks share a finding, and return to the last good state (roll_back) */
 #include <hooksess/hooks/finite_guard.h>
 
 #include <hooksess/graph.h>
@@ -11,461 +13,422 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/trigger.h"
-#include "hooks/finite_rollback.h"
 #include "hooks/finite_spike.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
+#include "hooks/number.h"
 #include "session/services.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The inspection. Finds values that are not finite, and spikes of losses, in the tensors that a guard fetches. */
+enum { MOST_ROLLBACKS = 3, MOST_SKIPS = 10, SPIKE_ZSCORE = 7, SPIKE_WINDOW = 128, LARGEST_WINDOW = 1 << 20 };
 
 /* The role of a tensor, in the order of execution. Tensors of the last stage are dumped, but not inspected. */
 enum { INPUTS, ACTIVATIONS, LOSSES, GRADIENTS, PARAMETERS, DUMP_ALSO, STAGES };
 
-typedef struct {
-    const char *const *names; /* of all stages, in their order; ended by NULL */
-    size_t ends[STAGES];      /* the index after the last name of each stage */
-} watched_list;
+static const struct {
+    const char *name, *singular;
+} stages[STAGES] = {
+    {"inputs", "input"},       {"activations", "activation"}, {"losses", "loss"},
+    {"gradients", "gradient"}, {"parameters", "parameter"},   {"dump_also", ""},
+};
 
 typedef struct {
-    size_t offenders; /* bad tensors. 0: the other fields are not set */
-    int first_stage;
+    size_t offenders; /* bad tensors */
     bool has_bad_parameter;
     int64_t step;
     char first[768];   /* describes the first bad tensor */
     char further[512]; /* the names of the others; "" if there are none */
 } finding;
 
-/* Returns the stage of the name with this index. */
-static int stage_of(const watched_list *watched, size_t index)
+/* Saved in checkpoints. In version 0, the losses follow after three numbers of the schedule, which the session now saves.
+ */
+typedef struct {
+    int64_t rollbacks; /* so far */
+    int64_t batches;   /* drawn by skip_op so far */
+    int64_t updates;   /* skipped in a row */
+} counts;
+
+typedef struct {
+    hs__hook_base base;
+    hs_finite_guard_options options; /* with defaults, and texts in `texts`; lists and `when` are not set */
+    const char *const *texts;
+    const char *const *names; /* of the tensors of all stages, in their order; ended by NULL */
+    size_t ends[STAGES];      /* the index after the last name of each stage */
+    hs__spikes spikes;        /* one series for each loss */
+    hs__number learning_rate;
+    hs_host_copy copy;
+    const hs_env *session_env;
+    finding found; /* in the last inspected run */
+    bool rollback_pending;
+    counts now, restored; /* restored: those in the last restored state */
+    int dumps;            /* in this session */
+    char history[512];    /* of rollbacks in this session: "step 12 to 8, ..." */
+} finite_guard;
+
+static bool is_given(const char *text)
 {
-    int stage = 0;
-    while (index >= watched->ends[stage])
-        stage++;
-    return stage;
+    return text && *text;
 }
 
-/* Returns "inputs", "activations" and so on. Static. */
-static const char *stage_name(int stage)
-{
-    static const char *const names[STAGES] = {"inputs", "activations", "losses", "gradients", "parameters", "dump_also"};
-    return names[stage];
-}
+/* The inspection. */
 
-static bool is_watchable(hs_dtype dtype)
+static hs_code check_type(const char *name, hs_dtype dtype, hs_error *err)
 {
-    return dtype == HS_FLOAT || dtype == HS_DOUBLE || dtype == HS_HALF || dtype == HS_BFLOAT16;
-}
-
-static hs_code refuse_type(const char *name, hs_dtype dtype, hs_error *err)
-{
+    if (dtype == HS_FLOAT || dtype == HS_DOUBLE || dtype == HS_HALF || dtype == HS_BFLOAT16)
+        return HS_OK;
     return hs_error_set(err, HS_INVALID_ARGUMENT,
                         "tensor '%s' is of type %s; only float, double, half and bfloat16 can be watched; to dump it, list "
                         "it in dump_also",
                         name, hs_dtype_name(dtype));
 }
 
-/* HS_INVALID_ARGUMENT: a watched variable has a type without NaN. The backend knows only the types of variables. */
-static hs_code check_watched_variables(const watched_list *watched, hs_backend backend, hs_error *err)
-{
-    hs_variable variable;
-    for (size_t i = 0; hs_backend_variable(backend, i, &variable); i++)
-        for (size_t k = 0; k < watched->ends[PARAMETERS] && !is_watchable(variable.dtype); k++)
-            if (strcmp(watched->names[k], variable.name) == 0)
-                return refuse_type(variable.name, variable.dtype, err);
-    return HS_OK;
-}
-
 /* "parameter 'w', float [2,3], is not finite: first at [0,1] (element 1); 2 NaN, ... of 6, the other elements from ..." */
-static void describe_nonfinite(finding *found, const watched_list *watched, size_t index, const hs_tensor *host,
-                               const hs_nonfinite *bad)
+static void describe_nonfinite(finding *found, int stage, const char *name, const hs_tensor *host, const hs_nonfinite *bad)
 {
-    static const char *const stages[STAGES] = {"input", "activation", "loss", "gradient", "parameter", ""};
-    char shape[HS_SHAPE_TEXT_SIZE];
-    hs_shape of = hs_tensor_shape(host);
-    size_t n = host->bytes / hs_dtype_size(host->dtype);
-    snprintf(found->first, sizeof found->first, "%s '%.256s', %s %s, is not finite: first at [", stages[found->first_stage],
-             watched->names[index], hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape));
-    int64_t at[HS_MAX_RANK], rest = bad->first_index;
-    for (int i = host->rank - 1; i >= 0; i--) {
-        at[i] = rest % host->dims[i];
-        rest /= host->dims[i];
+    char shape[HS_SHAPE_TEXT_SIZE], position[HS_SHAPE_TEXT_SIZE];
+    const size_t n = host->bytes / hs_dtype_size(host->dtype);
+    const hs_shape of = hs_tensor_shape(host);
+    hs_shape at = of;
+    int64_t rest = bad->first_index;
+    for (int i = of.rank - 1; i >= 0; i--) {
+        at.dims[i] = rest % of.dims[i];
+        rest /= of.dims[i];
     }
-    for (int i = 0; i < host->rank; i++)
-        hs__append(found->first, sizeof found->first, i ? ",%lld" : "%lld", (long long)at[i]);
-    hs__append(found->first, sizeof found->first, "] (element %lld); %llu NaN, %llu +infinity, %llu -infinity of %zu",
-               (long long)bad->first_index, (unsigned long long)bad->nan, (unsigned long long)bad->positive_infinity,
-               (unsigned long long)bad->negative_infinity, n);
+    hs__snprintf(found->first, sizeof found->first,
+                 "%s '%.256s', %s %s, is not finite: first at %s (element %lld); %llu NaN, %llu +infinity, %llu -infinity "
+                 "of %zu",
+                 stages[stage].singular, name, hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape),
+                 hs_shape_text(&at, position, sizeof position), (long long)bad->first_index, (unsigned long long)bad->nan,
+                 (unsigned long long)bad->positive_infinity, (unsigned long long)bad->negative_infinity, n);
     double least = INFINITY, most = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         double number = hs_tensor_number(host, i);
-        if (!isfinite(number))
-            continue;
-        least = number < least ? number : least;
-        most = number > most ? number : most;
+        if (isfinite(number)) {
+            least = fmin(least, number);
+            most = fmax(most, number);
+        }
     }
     if (least <= most)
         hs__append(found->first, sizeof found->first, ", the other elements from %.9g to %.9g", least, most);
 }
 
-/* Counts a bad tensor. Returns true if it is the first one, which the caller describes. */
-static bool count_offender(finding *found, const watched_list *watched, size_t index, hs_run_context *run)
+static hs_code check_spike(finite_guard *hook, size_t index, const hs_tensor *host, bool *is_spike, hs_error *err)
 {
-    int stage = stage_of(watched, index);
-    found->has_bad_parameter |= stage == PARAMETERS;
-    if (found->offenders++) {
-        hs__append_item(found->further, sizeof found->further, "%s/%s", stage_name(stage), watched->names[index]);
-        return false;
-    }
-    found->first_stage = stage;
-    found->step = hs_run_context_global_step(run, NULL);
-    return true;
-}
-
-static hs_code check_spike(const watched_list *watched, size_t index, hs__spikes *spikes, hs_run_context *run,
-                           const hs_tensor *host, finding *found, hs_error *err)
-{
+    finding *found = &hook->found;
     char shape[HS_SHAPE_TEXT_SIZE];
-    double mean, zscore, value = hs_tensor_number(host, 0);
-    hs_shape of = hs_tensor_shape(host);
+    double mean, zscore;
+    const hs_shape of = hs_tensor_shape(host);
     if (hs_shape_elements(&of) != 1)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "loss '%s' has shape %s; it must have one element",
-                            watched->names[index], hs_shape_text(&of, shape, sizeof shape));
-    if (!hs__spikes_check(spikes, index - watched->ends[LOSSES - 1], value, &mean, &zscore) ||
-        !count_offender(found, watched, index, run))
-        return HS_OK;
-    hs__snprintf(found->first, sizeof found->first,
-                 "loss '%.256s' is %.9g, which is %.3g standard deviations above %.9g, the mean of the last %lld values",
-                 watched->names[index], value, zscore, mean, (long long)spikes->window);
+                            hook->names[index], hs_shape_text(&of, shape, sizeof shape));
+    const double value = hs_tensor_number(host, 0);
+    *is_spike = hs__spikes_check(&hook->spikes, index - hook->ends[LOSSES - 1], value, &mean, &zscore);
+    if (*is_spike && !found->offenders)
+        hs__snprintf(
+            found->first, sizeof found->first,
+            "loss '%.256s' is %.9g, which is %.3g standard deviations above %.9g, the mean of the last %lld values",
+            hook->names[index], value, zscore, mean, (long long)hook->spikes.window);
     return HS_OK;
 }
 
-/* Inspects the values of a run. HS_INVALID_ARGUMENT: a tensor has a type without NaN, or a loss has several elements.
- * Others: the code of copying from a device. */
-static hs_code inspect(const watched_list *watched, hs__spikes *spikes, hs_run_context *run, const hs_run_values *values,
-                       hs_host_copy *copy, finding *found, hs_error *err)
+/* Sets hook->found. HS_INVALID_ARGUMENT: a tensor has a type without NaN, or a loss has several elements. Others: the code
+ * of copying from a device. */
+static hs_code inspect(finite_guard *hook, const hs_run_values *values, hs_error *err)
 {
+    finding *found = &hook->found;
+    int stage = 0;
     found->offenders = 0;
     found->has_bad_parameter = false;
     found->further[0] = '\0';
-    for (size_t i = 0; i < watched->ends[PARAMETERS]; i++) {
+    for (size_t i = 0; i < hook->ends[PARAMETERS]; i++) {
+        const char *name = hook->names[i];
         const hs_tensor *value = hs_run_values_tensor(values, i);
+        bool is_spike = false;
         hs_tensor host;
-        if (!is_watchable(value->dtype))
-            return refuse_type(watched->names[i], value->dtype, err);
-        hs_code code = hs_tensor_host(value, copy, &host, err);
-        if (code) {
-            hs_error_prefix(err, "tensor '%s'", watched->names[i]);
+        while (i >= hook->ends[stage])
+            stage++;
+        hs_code code = check_type(name, value->dtype, err);
+        if (code)
+            return code;
+        if ((code = hs_tensor_host(value, &hook->copy, &host, err))) {
+            hs_error_prefix(err, "tensor '%s'", name);
             return code;
         }
-        hs_nonfinite bad = hs_tensor_nonfinite(&host);
-        if (bad.first_index >= 0 && count_offender(found, watched, i, run))
-            describe_nonfinite(found, watched, i, &host, &bad);
-        if (stage_of(watched, i) == LOSSES && (code = check_spike(watched, i, spikes, run, &host, found, err)))
+        if (stage == LOSSES && (code = check_spike(hook, i, &host, &is_spike, err)))
             return code;
+        const hs_nonfinite bad = hs_tensor_nonfinite(&host);
+        if (bad.first_index < 0 && !is_spike)
+            continue;
+        found->has_bad_parameter |= stage == PARAMETERS;
+        if (found->offenders++)
+            hs__append_item(found->further, sizeof found->further, "%s/%s", stages[stage].name, name);
+        else if (!is_spike)
+            describe_nonfinite(found, stage, name, &host, &bad);
     }
     return HS_OK;
 }
 
 /* Dumps. */
 
-/* Writes the tensors of a bad step to safetensors files. A failure is a warning in the log. */
-typedef struct {
-    char *directory; /* NULL: no dumps */
-    int made;
-} dump_files;
-
-enum { PATH = 4096, NAME = 32, MOST_DUMPS = 3 };
-
-/* Returns the names of the fetched tensors in the file, for hs_env_free. Not all names of tensors are allowed for
- * variables, so the variables are "t0", "t1" and so on. The text is in the same block. */
-static hs_checkpoint_name *make_names(const hs_env *env, const watched_list *watched, hs_error *err)
+/* hs_safetensors_save saves the variables of a session. So the fetched tensors become the variables of a temporary graph,
+ * "t0", "t1" and so on, because not all names of tensors are allowed for variables. */
+static hs_code save_tensors(const finite_guard *hook, const hs_run_values *values, const char *path,
+                            hs_safetensors_options options, hs_error *err)
 {
-    size_t n = watched->ends[DUMP_ALSO], room = 0;
-    for (size_t i = 0; i < n; i++)
-        room += strlen(watched->names[i]) + 2 * NAME;
-    hs_checkpoint_name *names = hs_env_alloc(env, (n + 1) * sizeof *names + room);
-    if (!names) {
-        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the names of the dumped tensors");
-        return NULL;
-    }
-    char *text = (char *)(names + n + 1);
-    for (size_t i = 0; i < n; i++) {
-        names[i].variable = text;
-        text += snprintf(text, NAME, "t%zu", i) + 1;
-        names[i].name = text;
-        text += sprintf(text, "%s/%s", stage_name(stage_of(watched, i)), watched->names[i]) + 1;
-    }
-    return names;
-}
-
-static bool find_path(char *path, const dump_files *dump, int64_t step, int try, const char *ending)
-{
-    char number[NAME] = "";
-    if (try)
-        snprintf(number, sizeof number, ".%d", try);
-    int length =
-        snprintf(path, PATH, "%s/finite_guard-%lld%s%s.safetensors", dump->directory, (long long)step, number, ending);
-    return length > 0 && length < PATH;
-}
-
-/* Returns the first number for which neither file exists. If that cannot be determined, a file exists. -1: all are used. */
-static int find_number(const dump_files *dump, const hs_env *given, int64_t step)
-{
-    enum { MOST_TRIES = 1000 };
-    char path[PATH];
-    hs_env env;
-    if (hs__env_copy(&env, given, NULL))
-        return -1;
-    for (int try = 0; try < MOST_TRIES; try++) {
-        bool used = false;
-        for (int i = 0; i < 2; i++) {
-            if (!find_path(path, dump, step, try, i ? ".variables" : ""))
-                return -1;
-            used |= !hs__file_missing(&env, path);
-        }
-        if (!used)
-            return try;
-    }
-    return -1;
-}
-
-/* The fetched tensors become variables of a temporary graph, because hs_safetensors_save saves the variables of a session.
- */
-static hs_code save_tensors(const char *path, hs_safetensors_options options, const hs_env *env,
-                            const watched_list *watched, const hs_run_values *values, hs_error *err)
-{
-    hs_code code = HS_RESOURCE_EXHAUSTED;
+    enum { NAME = 512 };
+    struct {
+        char variable[32], saved[NAME];
+    } * texts;
+    const size_t n = hook->ends[DUMP_ALSO];
+    int stage = 0;
     hs_session *session = NULL;
-    hs_graph *graph = hs_graph_new(env);
-    hs_checkpoint_name *names = make_names(env, watched, err);
-    if (names && !graph)
-        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the dumped tensors");
-    for (size_t i = 0; names && graph && i < watched->ends[DUMP_ALSO]; i++) { /* the graph keeps its first error */
+    hs_graph *graph = hs_graph_new(hook->session_env);
+    if (!graph)
+        return hs__no_memory(err, n * sizeof *texts, "the dumped tensors");
+    texts = hs_graph_memory(graph, "texts", n * sizeof *texts, err);
+    hs_checkpoint_name *names = texts ? hs_graph_memory(graph, "names", (n + 1) * sizeof *names, err) : NULL;
+    for (size_t i = 0; names && i < n; i++) { /* the graph keeps its first error */
         const hs_tensor *value = hs_run_values_tensor(values, i);
-        hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = names[i].variable, .dtype = value->dtype,
+        while (i >= hook->ends[stage])
+            stage++;
+        snprintf(texts[i].variable, sizeof texts[i].variable, "t%zu", i);
+        hs__snprintf(texts[i].saved, NAME, "%s/%s", stages[stage].name, hook->names[i]);
+        names[i] = (hs_checkpoint_name){texts[i].variable, texts[i].saved};
+        hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = texts[i].variable, .dtype = value->dtype,
                                                      .shape = hs_tensor_shape(value), .data = value->data,
                                                      .memory = value->memory));
     }
-    if (names && graph) {
-        options.names = names;
+    options.names = names;
+    if (names)
         session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(), err);
-        code = session ? hs_safetensors_save(hs_session_raw(session), path, &options, err) : err->code;
-    }
+    hs_code code = session ? hs_safetensors_save(hs_session_raw(session), path, &options, err) : err->code;
     hs_session_close(session, NULL);
     hs_graph_free(graph);
-    hs_env_free(env, names);
     return code;
 }
 
-/* Writes the watched tensors and the variables, unless MOST_DUMPS dumps were made. */
-static void write_dump(dump_files *dump, const watched_list *watched, hs_raw_session *session, const hs_run_values *values,
-                       const finding *found)
+/* Writes the fetched tensors to STEM.safetensors, and the variables to STEM.variables.safetensors. Existing files are not
+ * replaced: the stem has the first number for which no file exists. A failure is a warning in the log. */
+static void write_dump(finite_guard *hook, hs_raw_session *session, const hs_run_values *values)
 {
-    const hs_env *env = hs__session_env(session);
-    char path[PATH], step[NAME];
+    enum { PATH = 4096, MOST_DUMPS = 3, MOST_FILES = 1000 };
+    char stem[PATH], path[PATH + 32], step[32];
+    bool is_new = false;
     hs_error error = {0};
-    if (!dump->directory || dump->made >= MOST_DUMPS)
+    hs_env env;
+    if (!is_given(hook->options.dump_dir) || hook->dumps >= MOST_DUMPS)
         return;
-    dump->made++;
-    snprintf(step, sizeof step, "%lld", (long long)found->step);
-    const hs_safetensors_options options =
-        HS_INIT(hs_safetensors_options, .metadata = HS_SAFETENSORS_METADATA({"step", step}, {"message", found->first}));
-    int number = find_number(dump, env, found->step);
-    if (number < 0) {
-        hs_error_set(&error, HS_INVALID_ARGUMENT, "all file names for this step are used in '%s'", dump->directory);
-    } else {
-        find_path(path, dump, found->step, number, "");
-        if (!save_tensors(path, options, env, watched, values, &error)) {
-            hs_log(env, HS_LOG_INFO, "step %s: dumped the watched tensors to %s", step, path);
-            find_path(path, dump, found->step, number, ".variables");
-            hs_safetensors_save(session, path, &options, &error);
-        }
+    hook->dumps++;
+    snprintf(step, sizeof step, "%lld", (long long)hook->found.step);
+    const hs_safetensors_options options = HS_INIT(
+        hs_safetensors_options, .metadata = HS_SAFETENSORS_METADATA({"step", step}, {"message", hook->found.first}));
+    hs_code code = hs__env_copy(&env, hook->session_env, &error);
+    for (int i = 0; !code && !is_new && i < MOST_FILES; i++) {
+        hs__snprintf(stem, sizeof stem, "%s/finite_guard-%s", hook->options.dump_dir, step);
+        if (i)
+            hs__append(stem, sizeof stem, ".%d", i);
+        hs__snprintf(path, sizeof path, "%s.safetensors", stem);
+        is_new = hs__file_missing(&env, path);
     }
-    if (error.code)
-        hs_log(env, HS_LOG_WARNING, "step %s: cannot dump the watched tensors: %s", step, error.message);
-}
-
-/* The hook. */
-
-enum { MOST_ROLLBACKS = 3, MOST_SKIPS = 10, SPIKE_ZSCORE = 7, SPIKE_WINDOW = 128, LARGEST_WINDOW = 1 << 20 };
-
-static const int64_t LARGEST_COUNT = INT64_MAX / 2;
-
-/* The part of the hook's state in checkpoints that is not the losses. In version 0, three numbers follow: the schedule,
- * which the session now saves. */
-typedef struct {
-    hs__rollback_count rollback;
-    int64_t skips; /* in a row */
-} record;
-
-typedef struct {
-    hs__hook_base base;
-    watched_list watched;
-    hs_guard_policy policy;
-    int64_t skips, max_skips;
-    char *update_op;
-    bool rollback_pending; /* in the next boundary */
-    finding found;
-    hs__spikes spikes;
-    dump_files dump;
-    hs__rollback rollback;
-    hs_host_copy copy;
-    const hs_env *session_env;
-} finite_guard;
-
-static hs_code begin(void *self, hs_backend backend, hs_error *err)
-{
-    finite_guard *hook = self;
-    hs_node node;
-    hs_code code = HS_OK;
-    hook->session_env = hs_backend_env(backend);
-    hook->skips = hook->dump.made = 0;
-    hook->rollback_pending = false;
-    hs__spikes_reset(&hook->spikes);
-    for (size_t i = 0; !code && hook->watched.names[i]; i++)
-        code = hs_backend_check_tensor(backend, hook->watched.names[i], err);
-    if (!code)
-        code = check_watched_variables(&hook->watched, backend, err);
-    if (!code && hook->update_op)
-        code = hs_backend_find(backend, hook->update_op, &node, err);
-    if (!code && hook->policy == HS_GUARD_ROLLBACK)
-        code = hs__rollback_begin(&hook->rollback, backend, err);
-    return code;
-}
-
-static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
-{
-    finite_guard *hook = self;
-    (void)coordinator, (void)err;
-    hook->rollback_pending = false;
-    if (hook->policy == HS_GUARD_ROLLBACK)
-        hs__raw_session_want_last_good(session);
-    return HS_OK;
-}
-
-static void refuse_saves(const finite_guard *hook, hs_run_context *run)
-{
-    hs_error why;
-    hs_error_set(&why, HS_FAILED_PRECONDITION, "%s", hook->found.first);
-    hs_raw_session_refuse_saves(hs_run_context_session(run), &why);
-}
-
-/* Ends the session with an error, and refuses to save the bad state. */
-static hs_code fail_training(const finite_guard *hook, hs_run_context *run, const char *why, hs_error *err)
-{
-    refuse_saves(hook, run);
-    return hs_error_set(err, HS_FAILED_PRECONDITION, "%s%s", hook->found.first, why);
-}
-
-static hs_code request_rollback(finite_guard *hook, hs_run_context *run, hs_error *err)
-{
-    const hs__rollback *rollback = &hook->rollback;
-    refuse_saves(hook, run); /* savers whose boundary is called before this hook's must not save the bad step */
-    if (!hs__rollback_allowed(rollback))
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; all %lld rollbacks (max_rollbacks) are used%s%s",
-                            hook->found.first, (long long)rollback->most, rollback->history[0] ? ": " : "",
-                            rollback->history);
-    hs_run_context_request_boundary(run);
-    hook->rollback_pending = true;
-    return HS_OK;
-}
-
-static hs_code skip_update(finite_guard *hook, hs_run_context *run, hs_error *err)
-{
-    hs_raw_session *session = hs_run_context_session(run);
-    if (hook->found.has_bad_parameter)
-        return fail_training(hook, run, "; skipping the update does not help, because a parameter is already affected",
-                             err);
-    if (hook->max_skips != HS_NEVER && hook->skips >= hook->max_skips) {
-        refuse_saves(hook, run);
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; the %lld previous updates were skipped (max_skips)",
-                            hook->found.first, (long long)hook->skips);
+    if (!code && !is_new)
+        code = hs_error_set(&error, HS_INVALID_ARGUMENT, "all file names for this step are used in '%s'",
+                            hook->options.dump_dir);
+    if (!code && !(code = save_tensors(hook, values, path, options, &error))) {
+        hs_log(hook->session_env, HS_LOG_INFO, "step %s: dumped the watched tensors to %s", step, path);
+        hs__snprintf(path, sizeof path, "%s.variables.safetensors", stem);
+        code = hs_safetensors_save(session, path, &options, &error);
     }
-    hook->skips++;
-    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; update skipped, %lld in a row", (long long)hook->found.step,
-           hook->found.first, (long long)hook->skips);
-    hs_raw_session_set_metric(session, "finite_guard/skipped_in_a_row", (double)hook->skips, hook->found.step, NULL);
-    return HS_OK;
+    if (code)
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %s: cannot dump the watched tensors: %s", step, error.message);
 }
 
+/* A training run. */
+
+/* Does what the policy says about the finding. */
 static hs_code handle_finding(finite_guard *hook, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    const finding *found = &hook->found;
+    const hs_finite_guard_options *o = &hook->options;
+    hs_raw_session *session = hs_run_context_session(run);
+    finding *found = &hook->found;
+    char outcome[600] = ""; /* follows the description of the finding */
+    bool fails = o->policy == HS_GUARD_FAIL;
+    found->step = hs_run_context_global_step(run, NULL);
+    if (!found->offenders)
+        hs__snprintf(found->first, sizeof found->first, "another rank has a bad value");
     if (found->offenders > 1)
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %zu more of the %zu watched tensors are bad: %s",
-               (long long)found->step, found->offenders - 1, hook->watched.ends[PARAMETERS], found->further);
-    write_dump(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
-    switch (hook->policy) {
-    case HS_GUARD_STOP:
-        refuse_saves(hook, run);
-        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; stopping without a save", (long long)found->step,
-               found->first);
+               (long long)found->step, found->offenders - 1, hook->ends[PARAMETERS], found->further);
+    if (found->offenders)
+        write_dump(hook, session, values);
+    if (o->policy == HS_GUARD_STOP) {
+        hs__snprintf(outcome, sizeof outcome, "; stopping without a save");
         hs_run_context_request_stop(run);
-        return HS_OK;
-    case HS_GUARD_ROLLBACK:
-        return request_rollback(hook, run, err);
-    case HS_GUARD_SKIP_STEP:
-        return skip_update(hook, run, err);
-    case HS_GUARD_WARN:
-        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s", (long long)found->step, found->first);
-        return HS_OK;
-    default:
-        return fail_training(hook, run, "", err);
+    } else if (o->policy == HS_GUARD_ROLLBACK) {
+        if ((fails = o->max_rollbacks != HS_NEVER && hook->now.rollbacks >= o->max_rollbacks)) {
+            hs__snprintf(outcome, sizeof outcome, "; all %lld rollbacks (max_rollbacks) are used%s%s",
+                         (long long)o->max_rollbacks, hook->history[0] ? ": " : "", hook->history);
+        } else {
+            hs_run_context_request_boundary(run);
+            hook->rollback_pending = true;
+        }
+    } else if (o->policy == HS_GUARD_SKIP_STEP) {
+        if ((fails = found->has_bad_parameter)) {
+            hs__snprintf(outcome, sizeof outcome,
+                         "; skipping the update does not help, because a parameter is already affected");
+        } else if ((fails = o->max_skips != HS_NEVER && hook->now.updates >= o->max_skips)) {
+            hs__snprintf(outcome, sizeof outcome, "; the %lld previous updates were skipped (max_skips)",
+                         (long long)hook->now.updates);
+        } else {
+            hook->now.updates++;
+            hs__snprintf(outcome, sizeof outcome, "; update skipped, %lld in a row", (long long)hook->now.updates);
+            hs_raw_session_set_metric(session, "finite_guard/skipped_in_a_row", (double)hook->now.updates, found->step,
+                                      NULL);
+        }
     }
+    if (fails || o->policy == HS_GUARD_STOP || o->policy == HS_GUARD_ROLLBACK) {
+        hs_error why; /* savers whose boundary is called before this hook's must not save the bad state, too */
+        hs_error_set(&why, HS_FAILED_PRECONDITION, "%s", found->first);
+        hs_raw_session_refuse_saves(session, &why);
+    }
+    if (fails)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s%s", found->first, outcome);
+    if (!hook->rollback_pending) /* the rollback logs the finding */
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s%s", (long long)found->step, found->first, outcome);
+    return HS_OK;
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     finite_guard *hook = self;
     hs_raw_session *session = hs_run_context_session(run);
-    finding *found = &hook->found;
-    hs_code code = inspect(&hook->watched, &hook->spikes, run, values, &hook->copy, found, err);
+    const char *update_op = hook->options.update_op;
+    hs_code code = inspect(hook, values, err);
+    bool is_bad = hook->found.offenders > 0;
+    if (!code && is_given(update_op)) /* all ranks skip the update if one of them has a bad value, or run it */
+        code = hs_raw_session_any(session, is_bad, &is_bad, err);
     if (code)
         return code;
-    if (!hook->update_op)
-        return found->offenders ? handle_finding(hook, run, values, err) : HS_OK;
-    /* Collective in a group: all ranks skip the update if one of them has a bad value, or run it. */
-    bool skip;
-    if ((code = hs_raw_session_any(session, found->offenders > 0, &skip, err)))
-        return code;
-    if (found->offenders)
+    if (is_bad)
         return handle_finding(hook, run, values, err);
-    if (skip) {
-        found->step = hs_run_context_global_step(run, NULL);
-        snprintf(found->first, sizeof found->first, "another rank has a bad value");
-        return skip_update(hook, run, err);
-    }
-    hook->skips = 0;
+    if (!is_given(update_op))
+        return HS_OK;
+    hook->now.updates = 0;
     const hs_run_args args =
-        HS_INIT(hs_run_args, .names = HS_NAMES(hook->update_op), .feeds = hs_run_context_original_args(run)->feeds);
+        HS_INIT(hs_run_args, .names = HS_NAMES(update_op), .feeds = hs_run_context_original_args(run)->feeds);
     if ((code = hs_raw_session_run(session, &args, NULL, err)))
-        hs_error_prefix(err, "update_op '%s'", hook->update_op);
+        hs_error_prefix(err, "update_op '%s'", update_op);
     return code;
+}
+
+/* The rollback. */
+
+/* Multiplies the learning rate by the factor, once for each rollback since the restored state was saved. */
+static hs_code reduce_learning_rate(const finite_guard *hook, hs_raw_session *session, char *message, size_t size,
+                                    hs_error *err)
+{
+    double before;
+    hs_code code = hs__number_read(&hook->learning_rate, session, &before, err);
+    if (code)
+        return code;
+    double now = before * pow(hook->options.learning_rate_factor, (double)(hook->now.rollbacks - hook->restored.rollbacks));
+    hs__snprintf(message, size, "; %.64s is %.6g instead of %.6g", hook->options.learning_rate, now, before);
+    return hs__number_write(&hook->learning_rate, session, now, err);
+}
+
+/* Stops early at a stop request, or at the end of the input, which stops the training. */
+static hs_code skip_batches(finite_guard *hook, hs_run_context *run, int64_t batches, hs_error *err)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    const char *skip_op = hook->options.skip_op;
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(skip_op));
+    const int64_t step = hs_raw_session_global_step(session, NULL);
+    bool ended = false, stops;
+    for (int64_t i = 0; i < batches; i++) {
+        hs_code code = hs_raw_session_any(session, ended || hs_raw_session_stop_requested(session), &stops, err);
+        if (code)
+            return code;
+        if (stops)
+            break;
+        code = hs_raw_session_run(session, &args, NULL, err);
+        if (code && code != HS_OUT_OF_RANGE) {
+            hs_error_prefix(err, "skip_op '%s'", skip_op);
+            return code;
+        }
+        ended = code == HS_OUT_OF_RANGE;
+        hook->now.batches += !ended;
+    }
+    if (ended) {
+        hs_error_clear(err);
+        hs_log(hook->session_env, HS_LOG_WARNING, "the input ended while skipping batches; stopping");
+        hs_run_context_request_stop(run);
+    }
+    if (hs_raw_session_global_step(session, NULL) != step)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "skip_op '%s' advances the global step; name an op that only draws a batch", skip_op);
+    return HS_OK;
+}
+
+/* Restores the last good state, on all ranks of a group, and changes the training that follows. */
+static hs_code roll_back(finite_guard *hook, hs_run_context *run, hs_error *err)
+{
+    const hs_finite_guard_options *o = &hook->options;
+    const finding *found = &hook->found;
+    const counts before = hook->now;
+    hs_raw_session *session = hs_run_context_session(run);
+    char rate[192] = "", most[32] = "";
+    size_t n;
+    hs_saver *saver = hs__find_saver(hs_raw_session_backend(session), o->saver, NULL, &n);
+    hs__spikes_reset(&hook->spikes); /* load_state sets them and `restored`, unless the guard is not in the state */
+    hook->restored = (counts){0};
+    hs_code code = hs__raw_session_roll_back(session, saver, err);
+    hook->now = hook->restored;
+    hook->now.rollbacks = before.rollbacks + 1;
+    const int64_t step = code ? 0 : hs_raw_session_global_step(session, err);
+    if (step < 0)
+        code = err->code;
+    if (!code && is_given(o->learning_rate))
+        code = reduce_learning_rate(hook, session, rate, sizeof rate, err);
+    if (!code && is_given(o->skip_op)) {
+        /* Batches that were skipped since the restored state was saved are skipped again. Then the rollback skips
+         * skip_batches more, or the batches up to the batch of the bad step. */
+        const int64_t again = before.batches - hook->restored.batches;
+        code = skip_batches(hook, run, again + (o->skip_batches ? o->skip_batches : found->step - step), err);
+    }
+    if (code)
+        return code;
+    hs__append_item(hook->history, sizeof hook->history, "step %lld to %lld", (long long)found->step, (long long)step);
+    const char *from = hs_raw_session_restored_from(session);
+    if (o->max_rollbacks != HS_NEVER)
+        snprintf(most, sizeof most, " of at most %lld", (long long)o->max_rollbacks);
+    hs_log(hook->session_env, HS_LOG_WARNING,
+           "step %lld: %s; rolled back to step %lld (%s), rollback %lld%s%s; %lld batches skipped", (long long)found->step,
+           found->first, (long long)step, from ? from : "the copy in memory", (long long)hook->now.rollbacks, most, rate,
+           (long long)(hook->now.batches - hook->restored.batches));
+    hs_raw_session_set_metric(session, "finite_guard/rollbacks", (double)hook->now.rollbacks, step, NULL);
+    return HS_OK;
 }
 
 /* A hs_gather_fn for rank 0: keeps the first finding. */
 static void receive_finding(void *user, int32_t rank, hs_bytes bytes)
 {
-    finding *found = user;
-    char first[sizeof found->first];
-    if (found->offenders || !bytes.size || bytes.size != sizeof *found)
+    finding *first = user, received;
+    if (first->offenders || bytes.size != sizeof received)
         return;
-    memcpy(found, bytes.data, sizeof *found);
-    memcpy(first, found->first, sizeof first);
-    snprintf(found->first, sizeof found->first, "rank %d: %.700s", (int)rank, first);
+    memcpy(&received, bytes.data, sizeof received);
+    *first = received;
+    snprintf(first->first, sizeof first->first, "rank %d: %.700s", (int)rank, received.first);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     finite_guard *hook = self;
     hs_raw_session *session = hs_run_context_session(run);
+    hs_error error = {0};
     bool pending = hook->rollback_pending;
-    if (hook->policy != HS_GUARD_ROLLBACK || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+    if (hook->options.policy != HS_GUARD_ROLLBACK || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
     hook->rollback_pending = false;
     const hs_bytes mine = {&hook->found, pending ? sizeof hook->found : 0};
@@ -479,31 +442,98 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
             return code;
         hook->found = first;
     }
-    hs__spikes_reset(&hook->spikes); /* the restored state has the values before its step */
-    return hs__rollback_restore(&hook->rollback, run, hook->found.step, hook->found.first, err);
+    if (!(code = roll_back(hook, run, &error)))
+        return HS_OK;
+    hs_error_set(err, code, "%s; cannot roll back step %lld: %s", hook->found.first, (long long)hook->found.step,
+                 error.message);
+    hs_raw_session_refuse_saves(session, err); /* the state in memory is undefined */
+    return code;
+}
+
+/* The session and the state. */
+
+/* Errors: as of begin (finite_guard.h). */
+static hs_code find_learning_rate(finite_guard *hook, hs_backend backend, hs_error *err)
+{
+    const char *name = hook->options.learning_rate;
+    hs_variable found;
+    size_t i;
+    if (!hs__find_variable(backend, name, &i, &found))
+        return hs_error_set(err, HS_NOT_FOUND, "learning_rate '%s' is not a variable", name);
+    if (!hs__is_number(found.dtype, found.shape.rank))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is not a scalar of type float or double", name);
+    if (found.flags & HS_VARIABLE_LOCAL)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "learning_rate '%s' is a local variable, which checkpoints do not contain", name);
+    if (!backend.ops->read_variable || !backend.ops->write_variable)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set variable '%s'", backend.ops->name, name);
+    hook->learning_rate = (hs__number){i, found.dtype};
+    return HS_OK;
+}
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    finite_guard *hook = self;
+    const hs_finite_guard_options *o = &hook->options;
+    const char *const ops[] = {o->update_op, o->skip_op};
+    hs_variable variable;
+    hs_node node;
+    size_t index;
+    hs_code code = HS_OK;
+    hook->session_env = hs_backend_env(backend);
+    hook->dumps = 0;
+    hook->now = hook->restored = (counts){0};
+    hook->history[0] = '\0';
+    hs__spikes_reset(&hook->spikes);
+    for (size_t i = 0; !code && hook->names[i]; i++) {
+        code = hs_backend_check_tensor(backend, hook->names[i], err);
+        if (!code && i < hook->ends[PARAMETERS] && hs__find_variable(backend, hook->names[i], &index, &variable))
+            code = check_type(variable.name, variable.dtype, err); /* the backend knows only the types of variables */
+    }
+    if (!code && o->policy == HS_GUARD_ROLLBACK)
+        code = hs_backend_check_global_step(backend, err);
+    if (!code && is_given(o->learning_rate))
+        code = find_learning_rate(hook, backend, err);
+    for (size_t i = 0; !code && i < sizeof ops / sizeof *ops; i++)
+        if (is_given(ops[i]))
+            code = hs_backend_find(backend, ops[i], &node, err);
+    return code;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    finite_guard *hook = self;
+    (void)coordinator, (void)err;
+    hook->rollback_pending = false;
+    if (hook->options.policy == HS_GUARD_ROLLBACK)
+        hs__raw_session_want_last_good(session);
+    return HS_OK;
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const finite_guard *hook = self;
-    const record now = {hook->rollback.count, hook->skips};
-    hs_code code = hs_state_writer_write(out, &now, sizeof now, err);
+    hs_code code = hs_state_writer_write(out, &hook->now, sizeof hook->now, err);
     return code ? code : hs__spikes_save(&hook->spikes, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     finite_guard *hook = self;
-    record loaded;
+    const int64_t most = INT64_MAX / 4; /* of each count, so that the sum of two cannot overflow */
+    const int64_t rollbacks = hook->now.rollbacks;
+    counts loaded;
     int64_t schedule[3];
     hs_code code = hs_state_reader_read(in, &loaded, sizeof loaded, err);
     if (code || (hs_state_reader_version(in) == 0 && (code = hs_state_reader_read(in, schedule, sizeof schedule, err))))
         return code;
-    if (loaded.skips < 0 || loaded.skips > LARGEST_COUNT)
-        return hs_error_set(err, HS_DATA_LOSS, "invalid count: %lld skipped updates", (long long)loaded.skips);
-    if ((code = hs__rollback_load(&hook->rollback, &loaded.rollback, err)))
-        return code;
-    hook->skips = loaded.skips;
+    if (loaded.rollbacks < 0 || loaded.rollbacks > most || loaded.batches < 0 || loaded.batches > most ||
+        loaded.updates < 0 || loaded.updates > most)
+        return hs_error_set(err, HS_DATA_LOSS, "invalid counts: %lld rollbacks, %lld skipped batches, %lld skipped updates",
+                            (long long)loaded.rollbacks, (long long)loaded.batches, (long long)loaded.updates);
+    hook->now = hook->restored = loaded;
+    if (rollbacks > loaded.rollbacks) /* a restore never decreases the number of rollbacks */
+        hook->now.rollbacks = rollbacks;
     return hs__spikes_load(&hook->spikes, in, err);
 }
 
@@ -513,191 +543,147 @@ static void destroy(void *self)
     const hs_env *env = &hook->base.env;
     hs_host_copy_free(&hook->copy);
     hs__spikes_free(&hook->spikes, env);
-    hs_env_free(env, (void *)hook->watched.names);
-    hs_env_free(env, hook->update_op);
-    hs_env_free(env, hook->dump.directory);
-    hs_env_free(env, hook->rollback.learning_rate);
-    hs_env_free(env, hook->rollback.skip_op);
+    hs_env_free(env, (void *)hook->names);
+    hs_env_free(env, (void *)hook->texts);
     hs__hook_free(hook);
 }
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "finite_guard", .begin = begin, .after_create_session = after_create_session,
             .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state,
-            .destroy = destroy, .state_version = 1, .state_bytes = sizeof(record));
+            .destroy = destroy, .state_version = 1, .state_bytes = sizeof(counts));
 
 /* Options. */
-
-/* An option that has no effect without another one. */
-typedef struct {
-    const char *name;
-    bool set;
-} given_option;
-
-static hs_code refuse_unused(const given_option *options, size_t n, const char *without, hs_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        if (options[i].set)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s has no effect without %s", options[i].name, without);
-    return HS_OK;
-}
-#define REFUSE_UNUSED(without, err, ...)                                                                                   \
-    refuse_unused((const given_option[]){__VA_ARGS__}, sizeof((const given_option[]){__VA_ARGS__}) / sizeof(given_option), \
-                  without, err)
-
-static hs_code check_count(const char *name, int64_t count, bool may_be_never, hs_error *err)
-{
-    if (count >= (may_be_never ? HS_NEVER : 0))
-        return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 1%s", name, (long long)count,
-                        may_be_never ? ", or HS_NEVER for no limit" : "");
-}
-
-static bool is_given(const char *text)
-{
-    return text && *text;
-}
-
-static hs_code check_rollback(const hs_finite_guard_options *o, hs_error *err)
-{
-    hs_code code;
-    if (o->policy != HS_GUARD_ROLLBACK)
-        return REFUSE_UNUSED("HS_GUARD_ROLLBACK", err, {"saver", o->saver}, {"max_rollbacks", o->max_rollbacks},
-                             {"learning_rate", is_given(o->learning_rate)},
-                             {"learning_rate_factor", o->learning_rate_factor != 0}, {"skip_op", is_given(o->skip_op)},
-                             {"skip_batches", o->skip_batches});
-    if ((code = check_count("max_rollbacks", o->max_rollbacks, true, err)) ||
-        (code = check_count("skip_batches", o->skip_batches, false, err)))
-        return code;
-    if (!is_given(o->learning_rate) &&
-        (code = REFUSE_UNUSED("learning_rate", err, {"learning_rate_factor", o->learning_rate_factor != 0})))
-        return code;
-    if (!is_given(o->skip_op) && (code = REFUSE_UNUSED("skip_op", err, {"skip_batches", o->skip_batches})))
-        return code;
-    if (!(o->learning_rate_factor >= 0 && o->learning_rate_factor <= 1))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate_factor is %g; it must be above 0 and at most 1",
-                            o->learning_rate_factor);
-    return HS_OK;
-}
-
-static hs_code check_skip(const hs_finite_guard_options *o, hs_error *err)
-{
-    if (o->policy != HS_GUARD_SKIP_STEP)
-        return REFUSE_UNUSED("HS_GUARD_SKIP_STEP", err, {"update_op", is_given(o->update_op)}, {"max_skips", o->max_skips});
-    if (!is_given(o->update_op))
-        return hs_error_set(
-            err, HS_INVALID_ARGUMENT,
-            "HS_GUARD_SKIP_STEP requires update_op: let the training run only compute gradients, and name the op that "
-            "applies them");
-    if (o->every_n_steps || hs__trigger_is_set(&o->when))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "HS_GUARD_SKIP_STEP excludes %s, because it checks every training run",
-                            o->every_n_steps ? "every_n_steps" : "when");
-    return check_count("max_skips", o->max_skips, true, err);
-}
 
 static bool has_names(const char *const *names)
 {
     return names && names[0];
 }
 
-static hs_code check_spikes(const hs_finite_guard_options *o, hs_error *err)
+static hs_code check(const void *given, hs_error *err)
 {
-    hs_code code;
-    if (!has_names(o->losses) &&
-        (code = REFUSE_UNUSED("losses", err, {"spike_zscore", o->spike_zscore != 0}, {"spike_window", o->spike_window})))
-        return code;
-    if (!(o->spike_zscore >= 0 || o->spike_zscore == HS_NEVER))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "spike_zscore is %g; it must be above 0, or HS_NEVER",
-                            o->spike_zscore);
-    if (o->spike_window && (o->spike_window < 2 || o->spike_window > LARGEST_WINDOW))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "spike_window is %lld; it must be from 2 to %d",
-                            (long long)o->spike_window, LARGEST_WINDOW);
+    const hs_finite_guard_options *o = given;
+    const bool watches_losses = has_names(o->losses), rolls_back = o->policy == HS_GUARD_ROLLBACK,
+               skips = o->policy == HS_GUARD_SKIP_STEP;
+    const struct {
+        const char *name;
+        bool is_given;
+        const char *needs; /* the option has no effect without it */
+        bool has_it;
+    } dependent[] = {
+        {"spike_zscore", o->spike_zscore != 0, "losses", watches_losses},
+        {"spike_window", o->spike_window != 0, "losses", watches_losses},
+        {"dump_also", has_names(o->dump_also), "dump_dir", is_given(o->dump_dir)},
+        {"saver", o->saver != NULL, "HS_GUARD_ROLLBACK", rolls_back},
+        {"max_rollbacks", o->max_rollbacks != 0, "HS_GUARD_ROLLBACK", rolls_back},
+        {"learning_rate", is_given(o->learning_rate), "HS_GUARD_ROLLBACK", rolls_back},
+        {"learning_rate_factor", o->learning_rate_factor != 0, "learning_rate", is_given(o->learning_rate)},
+        {"skip_op", is_given(o->skip_op), "HS_GUARD_ROLLBACK", rolls_back},
+        {"skip_batches", o->skip_batches != 0, "skip_op", is_given(o->skip_op)},
+        {"update_op", is_given(o->update_op), "HS_GUARD_SKIP_STEP", skips},
+        {"max_skips", o->max_skips != 0, "HS_GUARD_SKIP_STEP", skips},
+    };
+    const struct {
+        const char *name;
+        double value;
+        bool is_valid;
+        const char *range;
+    } numbers[] = {
+        {"policy", o->policy, o->policy >= HS_GUARD_FAIL && o->policy <= HS_GUARD_WARN, "an hs_guard_policy"},
+        {"spike_zscore", o->spike_zscore, o->spike_zscore >= 0 || o->spike_zscore == HS_NEVER, "above 0, or HS_NEVER"},
+        {"spike_window", (double)o->spike_window,
+         !o->spike_window || (o->spike_window >= 2 && o->spike_window <= LARGEST_WINDOW), "from 2 to 2^20"},
+        {"max_rollbacks", (double)o->max_rollbacks, o->max_rollbacks >= HS_NEVER, "at least 1, or HS_NEVER for no limit"},
+        {"learning_rate_factor", o->learning_rate_factor, o->learning_rate_factor >= 0 && o->learning_rate_factor <= 1,
+         "above 0 and at most 1"},
+        {"skip_batches", (double)o->skip_batches, o->skip_batches >= 0, "at least 1"},
+        {"max_skips", (double)o->max_skips, o->max_skips >= HS_NEVER, "at least 1, or HS_NEVER for no limit"},
+    };
+    if (!has_names(o->inputs) && !has_names(o->activations) && !has_names(o->gradients) && !has_names(o->parameters) &&
+        !watches_losses)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "nothing to watch; name tensors in inputs, activations, gradients, parameters or losses");
+    for (size_t i = 0; i < sizeof dependent / sizeof *dependent; i++)
+        if (dependent[i].is_given && !dependent[i].has_it)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s has no effect without %s", dependent[i].name,
+                                dependent[i].needs);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!numbers[i].is_valid)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %.9g; it must be %s", numbers[i].name, numbers[i].value,
+                                numbers[i].range);
+    if (skips && !is_given(o->update_op))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "HS_GUARD_SKIP_STEP requires update_op: let the training run only compute gradients, and name "
+                            "the op that applies them");
+    if (skips && (o->every_n_steps || hs__trigger_is_set(&o->when)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "HS_GUARD_SKIP_STEP excludes %s, because it checks every training run",
+                            o->every_n_steps ? "every_n_steps" : "when");
     return HS_OK;
 }
 
-static hs_code check(const void *options, hs_error *err)
-{
-    const hs_finite_guard_options *o = options;
-    hs_code code;
-    if (!has_names(o->inputs) && !has_names(o->activations) && !has_names(o->gradients) && !has_names(o->parameters) &&
-        !has_names(o->losses))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "nothing to watch; name tensors in inputs, activations, gradients, parameters or losses");
-    if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_WARN)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %d, not an hs_guard_policy", (int)o->policy);
-    if (!is_given(o->dump_dir) && (code = REFUSE_UNUSED("dump_dir", err, {"dump_also", has_names(o->dump_also)})))
-        return code;
-    if ((code = check_spikes(o, err)) || (code = check_rollback(o, err)))
-        return code;
-    return check_skip(o, err);
-}
-
-/* Copies all names to one list. */
+/* Copies all names of tensors to one list, and the other texts to another one. */
 static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
     const char *const *const lists[STAGES] = {o->inputs,    o->activations, o->losses,
                                               o->gradients, o->parameters,  o->dump_also};
-    size_t n = 0;
-    for (int stage = 0; stage < STAGES; stage++) {
-        for (size_t i = 0; lists[stage] && lists[stage][i]; i++)
-            n++;
-        hook->watched.ends[stage] = n;
-    }
-    const char **all = hs_env_alloc(&hook->base.env, (n + 1) * sizeof *all);
-    if (!all)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the hook's names");
-    n = 0;
+    const char *texts[] = {o->dump_dir, o->learning_rate, o->skip_op, o->update_op, NULL};
+    size_t n = 0, most = 0;
     for (int stage = 0; stage < STAGES; stage++)
-        for (size_t i = 0; lists[stage] && lists[stage][i]; i++)
+        most += hs__names_count(lists[stage]);
+    const char **all = hs__alloc(&hook->base.env, most + 1, sizeof *all);
+    if (!all)
+        return hs__no_memory(err, most * sizeof *all, "the hook's names");
+    for (int stage = 0; stage < STAGES; stage++) {
+        for (size_t i = 0; i < hs__names_count(lists[stage]); i++)
             all[n++] = lists[stage][i];
-    hook->watched.names = hs__hook_names(hook, all, err);
-    hs_env_free(&hook->base.env, all);
-    hook->base.fetches = hook->watched.names;
-    return hook->watched.names ? HS_OK : HS_RESOURCE_EXHAUSTED;
-}
-
-static int64_t value_or(int64_t given, int64_t default_value)
-{
-    return given ? given : default_value;
-}
-
-static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_error *err)
-{
-    return !text || !*text || (*to = hs__hook_text(hook, text, err)) ? HS_OK : HS_RESOURCE_EXHAUSTED;
+        hook->ends[stage] = n;
+    }
+    for (size_t i = 0; i + 1 < sizeof texts / sizeof *texts; i++)
+        texts[i] = texts[i] ? texts[i] : "";
+    hook->base.fetches = hook->names = hs__hook_names(hook, all, err);
+    hs__free(&hook->base.env, all);
+    if (!hook->names || !(hook->texts = hs__hook_names(hook, texts, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    hook->options.dump_dir = hook->texts[0];
+    hook->options.learning_rate = hook->texts[1];
+    hook->options.skip_op = hook->texts[2];
+    hook->options.update_op = hook->texts[3];
+    return HS_OK;
 }
 
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
     finite_guard *hook = self;
     const hs_finite_guard_options *o = given;
-    hook->policy = o->policy;
     const hs__when_options when = {.steps = o->every_n_steps,
                                    .when = o->when,
                                    .first = true,
                                    .counts_runs = true,
                                    .optional = true,
                                    .no_last = "the guard checks runs"};
-    hook->max_skips = value_or(o->max_skips, MOST_SKIPS);
     hook->copy.env = &hook->base.env;
-    hook->rollback = (hs__rollback){.saver = o->saver,
-                                    .most = value_or(o->max_rollbacks, MOST_ROLLBACKS),
-                                    .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
-                                    .skip_batches = o->skip_batches};
+    hook->options = (hs_finite_guard_options){
+        .policy = o->policy,
+        .saver = o->saver,
+        .max_rollbacks = o->max_rollbacks ? o->max_rollbacks : MOST_ROLLBACKS,
+        .learning_rate_factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
+        .skip_batches = o->skip_batches,
+        .max_skips = o->max_skips ? o->max_skips : MOST_SKIPS,
+    };
     hs_code code = hs__hook_when(hook, &when, err);
-    if (!code && !(code = copy_names(hook, o, err)) &&
-        !(code = hs__spikes_init(&hook->spikes, hook->watched.ends[LOSSES] - hook->watched.ends[LOSSES - 1],
-                                 value_or(o->spike_window, SPIKE_WINDOW),
-                                 o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err)) &&
-        !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&
-        !(code = copy_text(hook, &hook->dump.directory, o->dump_dir, err)) &&
-        !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))
-        code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);
+    if (!code)
+        code = copy_names(hook, o, err);
+    if (!code)
+        code = hs__spikes_init(&hook->spikes, hook->ends[LOSSES] - hook->ends[LOSSES - 1],
+                               o->spike_window ? o->spike_window : SPIKE_WINDOW,
+                               o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err);
     hook->base.flags = HS_HOOK_ALL_RANKS;
-    if (hook->base.when.every_n_secs != 0 && o->losses) /* the clock decides which losses are seen */
-        hook->base.flags |= HS_HOOK_STATE_VARIES;
-    if (has_names(o->losses)) /* their last values */
+    if (has_names(o->losses)) { /* their last values are saved */
         hook->base.flags |= HS_HOOK_PER_RANK | HS_HOOK_ANY_RANK_COUNT;
+        if (hook->base.when.every_n_secs != 0) /* the clock decides which losses are seen */
+            hook->base.flags |= HS_HOOK_STATE_VARIES;
+    }
     return code;
 }
 

@@ -20,7 +20,7 @@ EXCEPTIONS = {
     ("checkpoint_saver.c.o", "hs__raw_session_set_save_secs"),
     ("early_stopping.c.o", "hs__raw_session_return_to"),
     ("finite_guard.c.o", "hs__raw_session_want_last_good"),
-    ("finite_rollback.c.o", "hs__raw_session_roll_back"),
+    ("finite_guard.c.o", "hs__raw_session_roll_back"),
     ("logging_tensor.c.o", "hs__raw_session_interval_has_begun"),
     ("profiler.c.o", "hs__run_context_record_spans"),
     ("profiler.c.o", "hs__run_context_write_trace"),
