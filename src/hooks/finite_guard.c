@@ -23,8 +23,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_ROLLBACKS = 3, MOST_SKIPS = 10, SPIKE_ZSCORE = 7, SPIKE_WINDOW = 128, LARGEST_WINDOW = 1 << 20 };
-
 /* The role of a tensor, in the order of execution. Tensors of the last stage are dumped, but not inspected. */
 enum { INPUTS, ACTIVATIONS, LOSSES, GRADIENTS, PARAMETERS, DUMP_ALSO, STAGES };
 
@@ -53,11 +51,11 @@ typedef struct {
 
 typedef struct {
     hs__hook_base base;
-    hs_finite_guard_options options; /* with defaults, and texts in `texts`; lists and `when` are not set */
-    const char *const *texts;
-    const char *const *names; /* of the tensors of all stages, in their order; ended by NULL */
-    size_t ends[STAGES];      /* the index after the last name of each stage */
-    hs__spikes spikes;        /* one series for each loss */
+    const char *const *texts;        /* a copy of all texts of the options, first those that are not names of tensors */
+    hs_finite_guard_options options; /* with defaults; "": a text is not given; lists and `when` are not set */
+    const char *const *names;        /* of the tensors of all stages, in their order; ended by NULL */
+    size_t ends[STAGES];             /* the index after the last name of each stage */
+    hs__spikes spikes;               /* one series for each loss */
     hs__number learning_rate;
     hs_host_copy copy;
     const hs_env *session_env;
@@ -178,9 +176,8 @@ static hs_code inspect(finite_guard *hook, const hs_run_values *values, hs_error
 static hs_code save_tensors(const finite_guard *hook, const hs_run_values *values, const char *path,
                             hs_safetensors_options options, hs_error *err)
 {
-    enum { NAME = 512 };
     struct {
-        char variable[32], saved[NAME];
+        char variable[32], saved[512];
     } * texts;
     const size_t n = hook->ends[DUMP_ALSO];
     int stage = 0;
@@ -195,7 +192,7 @@ static hs_code save_tensors(const finite_guard *hook, const hs_run_values *value
         while (i >= hook->ends[stage])
             stage++;
         snprintf(texts[i].variable, sizeof texts[i].variable, "t%zu", i);
-        hs__snprintf(texts[i].saved, NAME, "%s/%s", stages[stage].name, hook->names[i]);
+        snprintf(texts[i].saved, sizeof texts[i].saved, "%s/%s", stages[stage].name, hook->names[i]);
         names[i] = (hs_checkpoint_name){texts[i].variable, texts[i].saved};
         hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = texts[i].variable, .dtype = value->dtype,
                                                      .shape = hs_tensor_shape(value), .data = value->data,
@@ -210,13 +207,13 @@ static hs_code save_tensors(const finite_guard *hook, const hs_run_values *value
     return code;
 }
 
-/* Writes the fetched tensors to STEM.safetensors, and the variables to STEM.variables.safetensors. Existing files are not
- * replaced: the stem has the first number for which no file exists. A failure is a warning in the log. */
+/* Writes the fetched tensors to STEM.safetensors, and the variables to STEM.variables.safetensors. The stem has the first
+ * number for which no file exists, so that no dump replaces another, except the last number. A failure is a warning in the
+ * log. */
 static void write_dump(finite_guard *hook, hs_raw_session *session, const hs_run_values *values)
 {
-    enum { PATH = 4096, MOST_DUMPS = 3, MOST_FILES = 1000 };
+    enum { PATH = 4096, MOST_DUMPS = 3, MOST_NUMBERS = 1000 };
     char stem[PATH], path[PATH + 32], step[32];
-    bool is_new = false;
     hs_error error = {0};
     hs_env env;
     if (!is_given(hook->options.dump_dir) || hook->dumps >= MOST_DUMPS)
@@ -226,16 +223,14 @@ static void write_dump(finite_guard *hook, hs_raw_session *session, const hs_run
     const hs_safetensors_options options = HS_INIT(
         hs_safetensors_options, .metadata = HS_SAFETENSORS_METADATA({"step", step}, {"message", hook->found.first}));
     hs_code code = hs__env_copy(&env, hook->session_env, &error);
-    for (int i = 0; !code && !is_new && i < MOST_FILES; i++) {
+    for (int i = 0; !code && i < MOST_NUMBERS; i++) {
         hs__snprintf(stem, sizeof stem, "%s/finite_guard-%s", hook->options.dump_dir, step);
         if (i)
             hs__append(stem, sizeof stem, ".%d", i);
         hs__snprintf(path, sizeof path, "%s.safetensors", stem);
-        is_new = hs__file_missing(&env, path);
+        if (hs__file_missing(&env, path))
+            break;
     }
-    if (!code && !is_new)
-        code = hs_error_set(&error, HS_INVALID_ARGUMENT, "all file names for this step are used in '%s'",
-                            hook->options.dump_dir);
     if (!code && !(code = save_tensors(hook, values, path, options, &error))) {
         hs_log(hook->session_env, HS_LOG_INFO, "step %s: dumped the watched tensors to %s", step, path);
         hs__snprintf(path, sizeof path, "%s.variables.safetensors", stem);
@@ -247,46 +242,56 @@ static void write_dump(finite_guard *hook, hs_raw_session *session, const hs_run
 
 /* A training run. */
 
-/* Does what the policy says about the finding. */
+/* Logs and dumps the finding, and does what the policy says. */
 static hs_code handle_finding(finite_guard *hook, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     const hs_finite_guard_options *o = &hook->options;
     hs_raw_session *session = hs_run_context_session(run);
     finding *found = &hook->found;
     char outcome[600] = ""; /* follows the description of the finding */
-    bool fails = o->policy == HS_GUARD_FAIL;
+    bool fails = false;
     found->step = hs_run_context_global_step(run, NULL);
     if (!found->offenders)
-        hs__snprintf(found->first, sizeof found->first, "another rank has a bad value");
+        snprintf(found->first, sizeof found->first, "another rank has a bad value");
     if (found->offenders > 1)
         hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %zu more of the %zu watched tensors are bad: %s",
                (long long)found->step, found->offenders - 1, hook->ends[PARAMETERS], found->further);
     if (found->offenders)
         write_dump(hook, session, values);
-    if (o->policy == HS_GUARD_STOP) {
-        hs__snprintf(outcome, sizeof outcome, "; stopping without a save");
+    switch (o->policy) {
+    case HS_GUARD_FAIL:
+        fails = true;
+        break;
+    case HS_GUARD_STOP:
+        snprintf(outcome, sizeof outcome, "; stopping without a save");
         hs_run_context_request_stop(run);
-    } else if (o->policy == HS_GUARD_ROLLBACK) {
-        if ((fails = o->max_rollbacks != HS_NEVER && hook->now.rollbacks >= o->max_rollbacks)) {
-            hs__snprintf(outcome, sizeof outcome, "; all %lld rollbacks (max_rollbacks) are used%s%s",
-                         (long long)o->max_rollbacks, hook->history[0] ? ": " : "", hook->history);
-        } else {
-            hs_run_context_request_boundary(run);
-            hook->rollback_pending = true;
+        break;
+    case HS_GUARD_ROLLBACK:
+        fails = o->max_rollbacks != HS_NEVER && hook->now.rollbacks >= o->max_rollbacks;
+        if (fails) {
+            snprintf(outcome, sizeof outcome, "; all %lld rollbacks (max_rollbacks) are used%s%s",
+                     (long long)o->max_rollbacks, hook->history[0] ? ": " : "", hook->history);
+            break;
         }
-    } else if (o->policy == HS_GUARD_SKIP_STEP) {
-        if ((fails = found->has_bad_parameter)) {
-            hs__snprintf(outcome, sizeof outcome,
-                         "; skipping the update does not help, because a parameter is already affected");
-        } else if ((fails = o->max_skips != HS_NEVER && hook->now.updates >= o->max_skips)) {
-            hs__snprintf(outcome, sizeof outcome, "; the %lld previous updates were skipped (max_skips)",
-                         (long long)hook->now.updates);
-        } else {
-            hook->now.updates++;
-            hs__snprintf(outcome, sizeof outcome, "; update skipped, %lld in a row", (long long)hook->now.updates);
-            hs_raw_session_set_metric(session, "finite_guard/skipped_in_a_row", (double)hook->now.updates, found->step,
-                                      NULL);
-        }
+        hook->rollback_pending = true;
+        hs_run_context_request_boundary(run);
+        break;
+    case HS_GUARD_SKIP_STEP:
+        fails = found->has_bad_parameter || (o->max_skips != HS_NEVER && hook->now.updates >= o->max_skips);
+        if (found->has_bad_parameter)
+            snprintf(outcome, sizeof outcome,
+                     "; skipping the update does not help, because a parameter is already affected");
+        else if (fails)
+            snprintf(outcome, sizeof outcome, "; the %lld previous updates were skipped (max_skips)",
+                     (long long)hook->now.updates);
+        if (fails)
+            break;
+        hook->now.updates++;
+        snprintf(outcome, sizeof outcome, "; update skipped, %lld in a row", (long long)hook->now.updates);
+        hs_raw_session_set_metric(session, "finite_guard/skipped_in_a_row", (double)hook->now.updates, found->step, NULL);
+        break;
+    case HS_GUARD_WARN:
+        break;
     }
     if (fails || o->policy == HS_GUARD_STOP || o->policy == HS_GUARD_ROLLBACK) {
         hs_error why; /* savers whose boundary is called before this hook's must not save the bad state, too */
@@ -475,7 +480,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     finite_guard *hook = self;
     const hs_finite_guard_options *o = &hook->options;
-    const char *const ops[] = {o->update_op, o->skip_op};
     hs_variable variable;
     hs_node node;
     size_t index;
@@ -494,9 +498,10 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
         code = hs_backend_check_global_step(backend, err);
     if (!code && is_given(o->learning_rate))
         code = find_learning_rate(hook, backend, err);
-    for (size_t i = 0; !code && i < sizeof ops / sizeof *ops; i++)
-        if (is_given(ops[i]))
-            code = hs_backend_find(backend, ops[i], &node, err);
+    if (!code && is_given(o->skip_op))
+        code = hs_backend_find(backend, o->skip_op, &node, err);
+    if (!code && is_given(o->update_op))
+        code = hs_backend_find(backend, o->update_op, &node, err);
     return code;
 }
 
@@ -543,8 +548,7 @@ static void destroy(void *self)
     const hs_env *env = &hook->base.env;
     hs_host_copy_free(&hook->copy);
     hs__spikes_free(&hook->spikes, env);
-    hs_env_free(env, (void *)hook->names);
-    hs_env_free(env, (void *)hook->texts);
+    hs__free(env, (void *)hook->texts);
     hs__hook_free(hook);
 }
 
@@ -555,25 +559,20 @@ static const hs_hook_ops ops =
 
 /* Options. */
 
-static bool has_names(const char *const *names)
-{
-    return names && names[0];
-}
-
 static hs_code check(const void *given, hs_error *err)
 {
     const hs_finite_guard_options *o = given;
-    const bool watches_losses = has_names(o->losses), rolls_back = o->policy == HS_GUARD_ROLLBACK,
-               skips = o->policy == HS_GUARD_SKIP_STEP;
+    const size_t n_losses = hs__names_count(o->losses), n_dump_also = hs__names_count(o->dump_also);
+    const bool rolls_back = o->policy == HS_GUARD_ROLLBACK, skips = o->policy == HS_GUARD_SKIP_STEP;
     const struct {
         const char *name;
         bool is_given;
         const char *needs; /* the option has no effect without it */
         bool has_it;
     } dependent[] = {
-        {"spike_zscore", o->spike_zscore != 0, "losses", watches_losses},
-        {"spike_window", o->spike_window != 0, "losses", watches_losses},
-        {"dump_also", has_names(o->dump_also), "dump_dir", is_given(o->dump_dir)},
+        {"spike_zscore", o->spike_zscore != 0, "losses", n_losses > 0},
+        {"spike_window", o->spike_window != 0, "losses", n_losses > 0},
+        {"dump_also", n_dump_also > 0, "dump_dir", is_given(o->dump_dir)},
         {"saver", o->saver != NULL, "HS_GUARD_ROLLBACK", rolls_back},
         {"max_rollbacks", o->max_rollbacks != 0, "HS_GUARD_ROLLBACK", rolls_back},
         {"learning_rate", is_given(o->learning_rate), "HS_GUARD_ROLLBACK", rolls_back},
@@ -589,18 +588,18 @@ static hs_code check(const void *given, hs_error *err)
         bool is_valid;
         const char *range;
     } numbers[] = {
-        {"policy", o->policy, o->policy >= HS_GUARD_FAIL && o->policy <= HS_GUARD_WARN, "an hs_guard_policy"},
+        {"policy", (int)o->policy, o->policy >= HS_GUARD_FAIL && o->policy <= HS_GUARD_WARN, "an hs_guard_policy"},
         {"spike_zscore", o->spike_zscore, o->spike_zscore >= 0 || o->spike_zscore == HS_NEVER, "above 0, or HS_NEVER"},
-        {"spike_window", (double)o->spike_window,
-         !o->spike_window || (o->spike_window >= 2 && o->spike_window <= LARGEST_WINDOW), "from 2 to 2^20"},
+        {"spike_window", (double)o->spike_window, !o->spike_window || (o->spike_window >= 2 && o->spike_window <= 1 << 20),
+         "from 2 to 2^20"},
         {"max_rollbacks", (double)o->max_rollbacks, o->max_rollbacks >= HS_NEVER, "at least 1, or HS_NEVER for no limit"},
         {"learning_rate_factor", o->learning_rate_factor, o->learning_rate_factor >= 0 && o->learning_rate_factor <= 1,
          "above 0 and at most 1"},
         {"skip_batches", (double)o->skip_batches, o->skip_batches >= 0, "at least 1"},
         {"max_skips", (double)o->max_skips, o->max_skips >= HS_NEVER, "at least 1, or HS_NEVER for no limit"},
     };
-    if (!has_names(o->inputs) && !has_names(o->activations) && !has_names(o->gradients) && !has_names(o->parameters) &&
-        !watches_losses)
+    if (!n_losses && !hs__names_count(o->inputs) && !hs__names_count(o->activations) && !hs__names_count(o->gradients) &&
+        !hs__names_count(o->parameters))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "nothing to watch; name tensors in inputs, activations, gradients, parameters or losses");
     for (size_t i = 0; i < sizeof dependent / sizeof *dependent; i++)
@@ -622,33 +621,34 @@ static hs_code check(const void *given, hs_error *err)
     return HS_OK;
 }
 
-/* Copies all names of tensors to one list, and the other texts to another one. */
-static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
+static hs_code copy_texts(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
     const char *const *const lists[STAGES] = {o->inputs,    o->activations, o->losses,
                                               o->gradients, o->parameters,  o->dump_also};
-    const char *texts[] = {o->dump_dir, o->learning_rate, o->skip_op, o->update_op, NULL};
-    size_t n = 0, most = 0;
-    for (int stage = 0; stage < STAGES; stage++)
-        most += hs__names_count(lists[stage]);
-    const char **all = hs__alloc(&hook->base.env, most + 1, sizeof *all);
-    if (!all)
-        return hs__no_memory(err, most * sizeof *all, "the hook's names");
+    const char *const single[] = {o->dump_dir, o->learning_rate, o->skip_op, o->update_op};
+    const size_t n_single = sizeof single / sizeof *single;
+    size_t n = n_single;
     for (int stage = 0; stage < STAGES; stage++) {
+        n += hs__names_count(lists[stage]);
+        hook->ends[stage] = n - n_single;
+    }
+    const char **all = hs__alloc(&hook->base.env, n + 1, sizeof *all);
+    if (!all)
+        return hs__no_memory(err, n * sizeof *all, "the hook's names");
+    for (n = 0; n < n_single; n++)
+        all[n] = single[n] ? single[n] : "";
+    for (int stage = 0; stage < STAGES; stage++)
         for (size_t i = 0; i < hs__names_count(lists[stage]); i++)
             all[n++] = lists[stage][i];
-        hook->ends[stage] = n;
-    }
-    for (size_t i = 0; i + 1 < sizeof texts / sizeof *texts; i++)
-        texts[i] = texts[i] ? texts[i] : "";
-    hook->base.fetches = hook->names = hs__hook_names(hook, all, err);
+    hook->texts = hs__hook_names(hook, all, err);
     hs__free(&hook->base.env, all);
-    if (!hook->names || !(hook->texts = hs__hook_names(hook, texts, err)))
+    if (!hook->texts)
         return HS_RESOURCE_EXHAUSTED;
     hook->options.dump_dir = hook->texts[0];
     hook->options.learning_rate = hook->texts[1];
     hook->options.skip_op = hook->texts[2];
     hook->options.update_op = hook->texts[3];
+    hook->base.fetches = hook->names = hook->texts + n_single;
     return HS_OK;
 }
 
@@ -665,21 +665,22 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->copy.env = &hook->base.env;
     hook->options = (hs_finite_guard_options){
         .policy = o->policy,
+        .spike_zscore = o->spike_zscore != 0 ? o->spike_zscore : 7,
+        .spike_window = o->spike_window ? o->spike_window : 128,
         .saver = o->saver,
-        .max_rollbacks = o->max_rollbacks ? o->max_rollbacks : MOST_ROLLBACKS,
+        .max_rollbacks = o->max_rollbacks ? o->max_rollbacks : 3,
         .learning_rate_factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
         .skip_batches = o->skip_batches,
-        .max_skips = o->max_skips ? o->max_skips : MOST_SKIPS,
+        .max_skips = o->max_skips ? o->max_skips : 10,
     };
     hs_code code = hs__hook_when(hook, &when, err);
     if (!code)
-        code = copy_names(hook, o, err);
+        code = copy_texts(hook, o, err);
     if (!code)
-        code = hs__spikes_init(&hook->spikes, hook->ends[LOSSES] - hook->ends[LOSSES - 1],
-                               o->spike_window ? o->spike_window : SPIKE_WINDOW,
-                               o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err);
+        code = hs__spikes_init(&hook->spikes, hook->ends[LOSSES] - hook->ends[LOSSES - 1], hook->options.spike_window,
+                               hook->options.spike_zscore, &hook->base.env, err);
     hook->base.flags = HS_HOOK_ALL_RANKS;
-    if (has_names(o->losses)) { /* their last values are saved */
+    if (hook->spikes.n > 0) { /* the state has the last losses */
         hook->base.flags |= HS_HOOK_PER_RANK | HS_HOOK_ANY_RANK_COUNT;
         if (hook->base.when.every_n_secs != 0) /* the clock decides which losses are seen */
             hook->base.flags |= HS_HOOK_STATE_VARIES;
