@@ -108,6 +108,20 @@ static void failing_to_dump_is_a_warning(void **state)
     assert_contains(p->s->t.log, "rolled back to step 0");
 }
 
+/* Not that a file of that name exists. */
+static void the_warning_has_the_reason(void **state)
+{
+    poisoned *p = *state;
+    char inside_file[1024];
+    p->bad[0] = 2;
+    test_write_file(test_path(p->s->directory, "file"), "x", 1);
+    snprintf(inside_file, sizeof inside_file, "%s", test_path(p->s->directory, "file/dumps"));
+    open_and_trip(p, GUARD(inside_file, .skip_op = "draw"), 2);
+    stage_close(p->s);
+    assert_contains(p->s->t.log, "WARNING: step 2: cannot dump the watched tensors: cannot save '");
+    assert_contains(p->s->t.log, "Not a directory");
+}
+
 static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
 {
     (void)user, (void)err;
@@ -183,6 +197,7 @@ int main(void)
         with_poisoned(no_dump_replaces_another),
         with_poisoned(a_session_makes_at_most_3_dumps),
         with_poisoned(failing_to_dump_is_a_warning),
+        with_poisoned(the_warning_has_the_reason),
         with_poisoned(memory_of_a_device_is_dumped),
         cmocka_unit_test(each_allocation),
         cmocka_unit_test(each_file_call),
