@@ -203,7 +203,7 @@ static hs_code restore_copy(struct hs_session *session, hs_error *err)
     hs_raw_session *raw = &session->raw;
     bool any;
     if (!session->last_good.copy || is_copy_outdated(session))
-        return raw->saved_step < 0
+        return !session->last_good.has_saved
                    ? hs_error_set(err, HS_FAILED_PRECONDITION,
                                   "no checkpoint was saved, and no copy is in memory; save sooner")
                    : hs_error_set(err, HS_FAILED_PRECONDITION,
