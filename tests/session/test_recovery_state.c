@@ -130,6 +130,35 @@ static void a_recovery_waits_for_a_background_save(void **state)
     }
 }
 
+/* What the opening read by other names. */
+
+/* The checkpoints that this session has saved have its own names. */
+static void other_names_do_not_count_for_saves_of_this_session(void **state)
+{
+    lost *l = *state;
+    const hs_restore_options exchanged = HS_INIT(
+        hs_restore_options, .names = (const hs_checkpoint_name[]){
+                                {.variable = "v", .name = "w"}, {.variable = "w", .name = "v"}, {.variable = NULL}});
+    double v = 1, w = 2;
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
+    hs_graph_variable(l->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
+    lost_open_saving(l);
+    lost_inc(l);
+    lost_close(l);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 2);
+    lost_try_open(l, HS_SESSION_OPTIONS(.checkpoint_dir = l->directory, .restore_options = &exchanged), &saver, 1);
+    assert_true(v == 2 && w == 1);
+    v = 3;
+    lost_recover(l); /* to what was read by these names */
+    assert_true(v == 2 && w == 1);
+    lost_inc(l);
+    lost_inc(l);
+    v = 3;
+    lost_recover(l);
+    assert_int_equal(lost_step(l), 3);
+    assert_true(v == 2 && w == 1);
+}
+
 /* Providers. */
 
 typedef struct {
@@ -292,6 +321,7 @@ int main(void)
         lost_test(without_a_copy_variables_are_initialized_again),
         lost_test(initializing_again_keeps_what_the_init_function_records),
         lost_test(a_checkpoint_replaces_the_copy),
+        lost_test(other_names_do_not_count_for_saves_of_this_session),
         lost_test(a_recovery_waits_for_a_background_save),
         lost_test(every_provider_is_restored),
         lost_test(a_late_provider_is_added_again),
