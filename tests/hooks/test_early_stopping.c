@@ -231,10 +231,10 @@ static void a_damaged_checkpoint_of_the_best_step_is_not_restored(void **state)
 {
     stage *s = *state;
     const double values[] = {5, 2, 3, 4, 5};
-    for (int deleted = 0; deleted < 2; deleted++) {
+    for (int part = 0; part < 2; part++) {
         test_empty_directory(s->directory);
         assert_int_equal(resume(s, values, 3, restoring(3)), 3);
-        if (deleted)
+        if (part == 0)
             assert_int_equal(remove(test_path(s->directory, "model.ckpt-2.index")), 0);
         else
             test_write_file(test_path(s->directory, "model.ckpt-2.index"), "damaged", 7);
@@ -243,6 +243,42 @@ static void a_damaged_checkpoint_of_the_best_step_is_not_restored(void **state)
                         "WARNING: step 5: the best state, of step 2 (m = 2), is neither in memory nor in a checkpoint");
         assert_int_equal(latest_step(s->directory), 5);
     }
+}
+
+/* Trains another model, which saves DIRECTORY/other-2. */
+static void save_another_series(stage *s)
+{
+    char *elsewhere = test_make_directory();
+    subject x = {.s = s};
+    hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = elsewhere, .checkpoint_basename = "other", .every_n_steps = 1),
+                       {.ops = NULL}};
+    model_build(&x.m, &s->t.env);
+    x.m.session = hs_session_open(hs_graph_backend(x.m.graph), HS_SESSION_OPTIONS(.hooks = hooks), &x.m.err);
+    assert_non_null(x.m.session);
+    assert_int_equal(train(&x, 2), 2);
+    static const char *const files[] = {"other-2.index", "other-2.data-00000-of-00001"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        assert_int_equal(rename(test_path(elsewhere, files[i]), test_path(s->directory, files[i])), 0);
+    test_remove_directory(elsewhere);
+}
+
+/* It is of the best step, but of another training. */
+static void a_checkpoint_of_another_series_is_not_restored(void **state)
+{
+    stage *s = *state;
+    const double values[] = {5, 2, 3, 4, 5};
+    assert_int_equal(resume(s, values, 3, restoring(3)), 3);
+    assert_int_equal(remove(test_path(s->directory, "model.ckpt-2.index")), 0);
+    save_another_series(s);
+    test_env_clear_log(&s->t);
+    assert_int_equal(resume(s, values, 9, restoring(3)), 5);
+    assert_contains(s->t.log,
+                    "WARNING: step 5: the best state, of step 2 (m = 2), is neither in memory nor in a checkpoint");
+    assert_int_equal(latest_step(s->directory), 5);
+    assert_int_equal(s->outcome.last_saved_step, 5);
+    assert_true(test_exists(s->directory, "other-2.index"));
+    assert_true(test_exists(s->directory, "model.ckpt-4.index"));
+    assert_int_equal(test_count_files(s->directory, "abandoned"), 0);
 }
 
 /* The process dies after the stop and before the restore. */
@@ -513,6 +549,7 @@ int main(void)
         with_stage(a_resumed_run_continues_the_count),
         with_stage(after_a_resume_it_restores_the_checkpoint_of_the_best_step),
         with_stage(a_damaged_checkpoint_of_the_best_step_is_not_restored),
+        with_stage(a_checkpoint_of_another_series_is_not_restored),
         with_stage(it_restores_it_also_without_an_end),
         with_stage(a_stop_by_another_hook_keeps_the_state),
         with_stage(any_end_may_restore_it),

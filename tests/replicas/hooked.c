@@ -232,3 +232,20 @@ int hooked_count(const char *text, const char *part)
         n++;
     return n;
 }
+
+void hooked_damage_part(const hooked *h, int64_t step, int32_t rank)
+{
+    char name[64];
+    unsigned char part[HOOKED_PART];
+    size_t bytes;
+    snprintf(name, sizeof name, "model.ckpt-%lld.data-00000-of-00001", (long long)step);
+    char *data = test_read_file(hooked_path(h, name), &bytes), *found = NULL;
+    memset(part, 0xa0 + rank, sizeof part);
+    for (size_t i = 0; !found && i + sizeof part <= bytes; i++)
+        if (memcmp(data + i, part, sizeof part) == 0)
+            found = data + i;
+    assert_non_null(found);
+    found[7] = 0;
+    test_write_file(hooked_path(h, name), data, bytes);
+    free(data);
+}

@@ -76,6 +76,8 @@ int hooked_teardown(void **state);
 /* Returns a path in the directory. Valid until the next call. */
 const char *hooked_path(const hooked *h, const char *name);
 bool hooked_exists(const hooked *h, const char *name);
+/* Changes a byte of the state `part` of a rank in the checkpoint of a step. */
+void hooked_damage_part(const hooked *h, int64_t step, int32_t rank);
 /* Returns the number of lines of a log or a file that contain the text. */
 int hooked_count(const char *text, const char *part);
 

@@ -112,28 +112,10 @@ static void a_rollback_of_one_rank_is_one_of_all(void **state)
         try_seeds(h, rolls_back_on_all);
 }
 
-/* Changes a byte of what only rank BAD has in the checkpoint of a step. */
-static void damage_the_part_of_a_rank(const hooked *h, int64_t step)
-{
-    char name[64];
-    unsigned char part[HOOKED_PART];
-    size_t bytes;
-    snprintf(name, sizeof name, "model.ckpt-%lld.data-00000-of-00001", (long long)step);
-    char *data = test_read_file(hooked_path(h, name), &bytes), *found = NULL;
-    memset(part, 0xa0 + BAD, sizeof part);
-    for (size_t i = 0; !found && i + sizeof part <= bytes; i++)
-        if (memcmp(data + i, part, sizeof part) == 0)
-            found = data + i;
-    assert_non_null(found);
-    found[7] = 0;
-    test_write_file(hooked_path(h, name), data, bytes);
-    free(data);
-}
-
 static void damage_and_lose(hooked_rank *rank, int64_t step)
 {
     if (rank->rank == BAD && step == bad_step && !bad[BAD])
-        damage_the_part_of_a_rank(rank->of, HOOKED_SAVE_STEPS);
+        hooked_damage_part(rank->of, HOOKED_SAVE_STEPS, BAD);
     lose(rank, step);
 }
 
@@ -166,7 +148,7 @@ static void damage_all_and_lose(hooked_rank *rank, int64_t step)
     for (int64_t of = 0; rank->rank == BAD && step == bad_step && !bad[BAD] && of <= step; of++) {
         snprintf(name, sizeof name, "model.ckpt-%lld.index", (long long)of);
         if (hooked_exists(rank->of, name))
-            damage_the_part_of_a_rank(rank->of, of);
+            hooked_damage_part(rank->of, of, BAD);
     }
     lose(rank, step);
 }

@@ -322,6 +322,49 @@ static void after_a_resume_all_ranks_restore_the_checkpoint_of_the_best_step(voi
     }
 }
 
+/* In the second run, rank DAMAGED does not find the checkpoint of the best step, or all ranks find it damaged. */
+enum { DAMAGED = 2 };
+static bool is_missing;
+
+static void be_best_and_damage(hooked_rank *rank, int64_t step)
+{
+    be_best_in_the_first_save(rank, step);
+    if (rank->rank != DAMAGED || step != HOOKED_SAVE_STEPS + 2)
+        return;
+    if (is_missing)
+        rank->of->apart_rank = DAMAGED;
+    else
+        test_write_file(hooked_path(rank->of, "model.ckpt-4.index"), "damaged", 7);
+}
+
+static void nothing_is_restored_if_one_rank_cannot_read_the_checkpoint_of_the_best_step(void **state)
+{
+    hooked *h = *state;
+    h->add_hooks = add_early_stopping;
+    h->in_step = be_best_and_damage;
+    h->parts = true;
+    for (h->seed = 1; h->seed <= 2 * SEEDS; h->seed++) {
+        is_missing = h->seed % 2;
+        h->apart_rank = 0;
+        test_empty_directory(h->directory);
+        h->steps = HOOKED_SAVE_STEPS + 2;
+        assert_int_equal(hooked_run(h)->step, h->steps);
+        h->steps = 30;
+        const hs_outcome *outcome = hooked_run(h); /* compares the ranks */
+        assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+        assert_string_equal(outcome->hook, "early_stopping");
+        assert_int_equal(outcome->step, HOOKED_SAVE_STEPS + 3);
+        assert_int_equal(outcome->last_saved_step, HOOKED_SAVE_STEPS + 3);
+        assert_false(hooked_exists(h, "model.ckpt-6.abandoned.index"));
+        for (int32_t i = 0; i < h->rank_count; i++) {
+            assert_lacks(h->ranks[i].log, "restored the best state");
+            assert_int_equal(hooked_count(h->ranks[i].log, "/model.ckpt-4' skipped: "), i == DAMAGED || !is_missing);
+            assert_contains(h->ranks[i].log,
+                            "step 7: the best state, of step 4 (loss = 0), is neither in memory nor in a checkpoint");
+        }
+    }
+}
+
 static void has_failed_in_the_evaluation(hooked *h, const hs_outcome *outcome)
 {
     assert_int_equal(outcome->reason, HS_REASON_FAILED);
@@ -458,6 +501,7 @@ int main(void)
         ranked(all_ranks_abandon_an_evaluation_together),
         ranked(the_tensor_of_rank_0_stops_all_ranks),
         ranked(after_a_resume_all_ranks_restore_the_checkpoint_of_the_best_step),
+        ranked(nothing_is_restored_if_one_rank_cannot_read_the_checkpoint_of_the_best_step),
         ranked(an_evaluation_that_fails_on_one_rank_fails_on_all),
         ranked(with_many_hooks_the_saver_saves_only_when_it_is_due),
         ranked(a_rank_that_dies_in_any_call_leaves_no_rank_waiting),
