@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 hooksess_test(replicas abandon)
+hooksess_test(replicas chief_hooks)
 hooksess_test(replicas epoch_permutation)
 hooksess_test(replicas group)
 hooksess_test(replicas group_tcp_hello)
