@@ -19,14 +19,17 @@ static hs_code open_file(void *user, const char *path, int mode, void **file, hs
     return hs_env_default()->files.ops->open(hs_env_default()->files.user, path, mode, file, err);
 }
 
-static hs_code compute(void *user, hs_op *op, hs_error *err)
+static void compute_gradient(hooked_rank *rank, int64_t step)
 {
-    hooked_rank *rank = user;
-    int64_t step = hs_op_global_step(op, err);
     rank->loss = 100.0 * rank->rank + 1 / (double)(step + 1);
     rank->gradient = (double)(rank->position + rank->rank) * rank->rate;
     if (rank->of->in_step)
         rank->of->in_step(rank, step);
+}
+
+static hs_code compute(void *user, hs_op *op, hs_error *err)
+{
+    compute_gradient(user, hs_op_global_step(op, err));
     return hs_op_pass_gate(op, err);
 }
 
@@ -117,7 +120,14 @@ static hs_graph *make_graph(hooked_rank *rank, const hs_env *env)
     return g;
 }
 
-static void open_session(hooked_rank *rank, hs_graph *graph, hs_error *err)
+static hs_code call_init(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    hooked_rank *rank = user;
+    (void)scaffold;
+    return rank->of->init ? rank->of->init(rank, session, err) : HS_OK;
+}
+
+static void open_session(hooked_rank *rank, hs_graph *graph, hs_scaffold *scaffold, hs_error *err)
 {
     hooked *h = rank->of;
     hs_hook hooks[HOOKED_HOOKS + 2] = {{.ops = NULL}}, chief[HOOKED_HOOKS + 1] = {{.ops = NULL}};
@@ -132,8 +142,29 @@ static void open_session(hooked_rank *rank, hs_graph *graph, hs_error *err)
         HS_TRAINING_OPTIONS(.checkpoint_dir = h->no_checkpoints ? NULL : h->directory,
                             .save_checkpoint_steps = HOOKED_SAVE_STEPS, .log_step_count_steps = HS_NEVER,
                             .save_summaries_steps = HS_NEVER, .no_graph_def = true, .no_run_status = true,
-                            .group = rank->group, .hooks = hooks, .chief_only_hooks = chief),
+                            .group = rank->group, .hooks = hooks, .chief_only_hooks = chief, .scaffold = scaffold),
         err);
+}
+
+/* Makes one step. Returns false if the training ends. */
+static bool make_step(hooked_rank *rank, hs_error *err)
+{
+    const hooked *h = rank->of;
+    hs_session *session = rank->session;
+    if (h->before_run && h->before_run(rank, err)) {
+        hs_session_fail(session, err);
+        return false;
+    }
+    if (!h->own_loop)
+        return (h->run_step ? hs_session_run_step(session, h->run_step, rank, err)
+                            : hs_session_run(session, h->run_op ? h->run_op : "train", err)) == HS_OK;
+    if (!hs_step_begin(session))
+        return false;
+    compute_gradient(rank, hs_session_global_step(session, NULL));
+    if (hs_step_pass_gate(session) || update(rank, NULL, err))
+        return false;
+    hs_step_end(session);
+    return true;
 }
 
 static int run_rank(void *user, const hs_group *group)
@@ -149,14 +180,15 @@ static int run_rank(void *user, const hs_group *group)
     env.logger = (hs_logger){.write = write_log, .user = rank};
     *rank = (hooked_rank){.of = h, .group = group, .rank = number, .rate = 1};
     hs_graph *graph = make_graph(rank, &env);
-    open_session(rank, graph, &err);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = call_init, .user = rank, .env = &env), &err);
+    open_session(rank, graph, scaffold, &err);
     rank->opened = rank->session != NULL;
-    while (!hs_session_should_stop(rank->session) &&
-           hs_session_run(rank->session, h->run_op ? h->run_op : "train", &err) == HS_OK)
+    while (!hs_session_should_stop(rank->session) && make_step(rank, &err))
         continue;
     rank->outcome = hs_session_close(rank->session, &err);
     rank->killed = hs_simulation_is_killed(group);
     hs_graph_free(graph);
+    hs_scaffold_free(scaffold);
     return 0;
 }
 

@@ -63,6 +63,12 @@ typedef struct hooked {
     void (*add_hooks)(hooked_rank *rank, hs_hook hooks[HOOKED_HOOKS], hs_hook chief[HOOKED_HOOKS]);
     /* Called in the op of each step with the global step before it. May change the loss and the weights. NULL: none */
     void (*in_step)(hooked_rank *rank, int64_t step);
+    hs_code (*init)(hooked_rank *rank, hs_raw_session *session, hs_error *err); /* the scaffold's init_fn. NULL: none */
+    /* What the program does before each of its runs. If it fails, the program reports that and leaves the loop. NULL:
+     * nothing */
+    hs_code (*before_run)(hooked_rank *rank, hs_error *err);
+    hs_session_run_step_fn run_step; /* instead of run_op; `user` is the hooked_rank. NULL: none */
+    bool own_loop;                   /* instead of run_op: the loop of the program */
     hs_error error;
     hooked_rank ranks[HOOKED_RANKS];
 } hooked;

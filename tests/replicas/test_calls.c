@@ -4,16 +4,33 @@
 
 #include <hooksess/checkpoint.h>
 
-enum { SEEDS = 4, ODD = 1, AT = 5 }; /* rank ODD makes the call at step AT */
+enum { SEEDS = 4, AT = 5 }; /* rank `odd` makes the call at step AT */
 
 typedef enum { ANY, FROM_CHIEF, GATHER, SEND_VARIABLE, SAVE, CALLS } odd_call;
 static const char *const names[CALLS] = {"hs_raw_session_any", "hs_raw_session_from_chief", "hs_raw_session_gather",
                                          "hs_raw_session_send_variable", "hs_saver_save"};
 
-typedef enum { CREATE, AFTER_RUN, CREATED, RUN, STOP, LAST, END, IN_STEP, PLACES } place;
+typedef enum {
+    INIT, /* the init_fn */
+    CREATE,
+    AFTER_RUN,
+    CREATED,
+    RUN,
+    STOP,
+    LAST,
+    END,
+    IN_OP,
+    BETWEEN,     /* two runs of the program */
+    STEP,        /* in a step function, after its run */
+    BETWEEN_OWN, /* two steps of a loop of the program */
+    IN_OWN,      /* in such a step */
+    PLACES
+} place;
 
 static odd_call call;
 static place where;
+static int32_t odd;
+static bool has_chief_hook; /* rank 0 has one more hook, which sends nothing */
 static hs_hook (*make_next)(hooked_rank *rank);
 
 static void ignore(void *user, int32_t rank, hs_bytes bytes)
@@ -45,7 +62,7 @@ static hs_code make_call(hs_raw_session *session, hs_error *err)
 
 static hs_code call_here(hooked_rank *rank, place here, hs_raw_session *session, hs_error *err)
 {
-    return rank->rank == ODD && where == here ? make_call(session, err) : HS_OK;
+    return rank->rank == odd && where == here ? make_call(session, err) : HS_OK;
 }
 
 static hs_code after_create(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
@@ -80,39 +97,95 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     return call_here(self, END, session, err);
 }
 
+static hs_code init(hooked_rank *rank, hs_raw_session *session, hs_error *err)
+{
+    return call_here(rank, INIT, session, err);
+}
+
 static void in_step(hooked_rank *rank, int64_t step)
 {
     hs_error err;
-    if (step == AT && rank->rank == ODD && where == IN_STEP)
-        make_call(hs_session_raw(rank->session), &err);
+    if (step == AT)
+        call_here(rank, rank->of->own_loop ? IN_OWN : IN_OP, hs_session_raw(rank->session), &err);
+}
+
+static hs_code before_run(hooked_rank *rank, hs_error *err)
+{
+    if (hs_session_global_step(rank->session, NULL) != AT)
+        return HS_OK;
+    return call_here(rank, rank->of->own_loop ? BETWEEN_OWN : BETWEEN, hs_session_raw(rank->session), err);
+}
+
+static hs_code run_step(void *user, hs_step_context *step, hs_error *err)
+{
+    hs_raw_session *session = hs_step_context_session(step);
+    hs_code code = hs_step_context_run_with_hooks(step, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, err);
+    return code || hs_raw_session_global_step(session, NULL) != AT ? code : call_here(user, STEP, session, err);
 }
 
 static const hs_hook_ops talk_ops = HS_INIT(hs_hook_ops, .name = "talk", .after_create_session = after_create,
                                             .after_run = after_run, .boundary = boundary, .end = end);
 
+static hs_code before_silent(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)self, (void)run, (void)args, (void)err;
+    return HS_OK;
+}
+
+static hs_code after_silent(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)run, (void)values, (void)err;
+    return HS_OK;
+}
+
+static hs_code create_silently(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)self, (void)session, (void)coordinator, (void)err;
+    return HS_OK;
+}
+
+static hs_code end_silently(void *self, hs_raw_session *session, hs_error *err)
+{
+    (void)self, (void)session, (void)err;
+    return HS_OK;
+}
+
 static void add_talk(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
 {
-    (void)chief;
+    static const hs_hook_ops silent_ops =
+        HS_INIT(hs_hook_ops, .name = "silent", .after_create_session = create_silently, .before_run = before_silent,
+                .after_run = after_silent, .end = end_silently);
     hooks[0] = HS_HOOK(.ops = &talk_ops, .self = rank);
     if (make_next)
         hooks[1] = make_next(rank);
+    if (has_chief_hook)
+        chief[0] = HS_HOOK(.ops = &silent_ops);
+}
+
+static bool is_of_program(void)
+{
+    return where == INIT || where >= IN_OP;
 }
 
 static void fails_on_all(hooked *h)
 {
     for (h->seed = 1; h->seed <= SEEDS; h->seed++) {
         char text[100];
+        odd = h->seed % 2 ? 1 : 0;
+        has_chief_hook = h->seed > 2;
         test_empty_directory(h->directory);
         const hs_outcome *outcome = hooked_run(h); /* compares the ranks, and fails if one waits */
         if (outcome->reason != HS_REASON_FAILED)
-            fail_msg("call %d in place %d, seed %d: not noticed", (int)call, (int)where, (int)h->seed);
-        snprintf(text, sizeof text, "rank %d has called %s of ", ODD, names[call]);
+            fail_msg("call %d in place %d, odd rank %d, seed %d: not noticed", (int)call, (int)where, (int)odd,
+                     (int)h->seed);
+        snprintf(text, sizeof text, odd ? "rank %d has called %s of " : ", and rank %d %s of ", (int)odd, names[call]);
         assert_contains(outcome->error.message, text);
-        assert_contains(outcome->error.message, ", and rank 0 ");
+        assert_contains(outcome->error.message, odd ? ", and rank 0 " : "rank 1 has called ");
+        assert_contains(outcome->error.message, is_of_program() ? " of the program" : " of hook 'talk'");
         assert_contains(outcome->error.message, "; all ranks must make the same calls in the same order");
         assert_int_equal(outcome->error.code, HS_INVALID_ARGUMENT);
         if (h->ranks[0].opened)
-            assert_int_equal(outcome->cause_rank, ODD);
+            assert_int_equal(outcome->cause_rank, odd ? odd : 1);
     }
 }
 
@@ -121,10 +194,17 @@ static void a_call_too_many_in_any_place_names_both_calls(void **state)
     hooked *h = *state;
     h->add_hooks = add_talk;
     h->in_step = in_step;
+    h->init = init;
+    h->before_run = before_run;
     make_next = NULL;
-    for (where = 0; where < PLACES; where++)
+    for (where = 0; where < PLACES; where++) {
+        h->own_loop = where == BETWEEN_OWN || where == IN_OWN;
+        h->run_step = where == STEP ? run_step : NULL;
         for (call = 0; call < CALLS; call++)
-            fails_on_all(h);
+            /* not the save of a program outside of a run: its second message fails with another error */
+            if (call != SAVE || (where != INIT && where != BETWEEN && where != BETWEEN_OWN))
+                fails_on_all(h);
+    }
 }
 
 static hs_hook make_replica_check(hooked_rank *rank)
@@ -157,10 +237,15 @@ static hs_hook make_control(hooked_rank *rank)
     return hs_control(.path = hooked_path(rank->of, "control"), .knobs = HS_KNOBS({.name = "rate", .value = &rank->rate}));
 }
 
+static hs_hook make_saver(hooked_rank *rank)
+{
+    return hs_checkpoint_saver(.checkpoint_dir = hooked_path(rank->of, "more"), .every_n_steps = 1, .group = rank->group);
+}
+
 static void a_call_too_many_before_a_built_in_hook_names_the_hook(void **state)
 {
-    hs_hook (*const makers[])(hooked_rank *) = {make_replica_check, make_evaluation, make_guard, make_early_stopping,
-                                                make_control};
+    hs_hook (*const makers[])(hooked_rank *) = {make_replica_check,  make_evaluation, make_guard,
+                                                make_early_stopping, make_control,    make_saver};
     hooked *h = *state;
     h->add_hooks = add_talk;
     where = RUN;
@@ -237,7 +322,7 @@ static void all_ranks_get_what_the_verbs_promise(void **state)
 
 static hs_code send_another(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    const char *name = ((hooked_rank *)self)->rank == ODD ? "local" : "weights";
+    const char *name = ((hooked_rank *)self)->rank == 1 ? "local" : "weights";
     (void)values;
     return hs_raw_session_send_variable(hs_run_context_session(run), name, err);
 }
@@ -246,7 +331,7 @@ static hs_code send_too_much(void *self, hs_run_context *run, const hs_run_value
 {
     char bytes[8] = {0};
     (void)values;
-    return hs_raw_session_from_chief(hs_run_context_session(run), bytes, ((hooked_rank *)self)->rank == ODD ? 8 : 4, err);
+    return hs_raw_session_from_chief(hs_run_context_session(run), bytes, ((hooked_rank *)self)->rank == 1 ? 8 : 4, err);
 }
 
 static hs_hook_ops unequal_ops = HS_INIT(hs_hook_ops, .name = "unequal");
