@@ -196,32 +196,31 @@ static void receive(void *user, int32_t rank, hs_bytes bytes)
         receive_records(r, rank, from);
 }
 
-hs_code hs__rank_states_gather(hs_raw_session *session, hs_error *err)
+hs_code hs__rank_states_gather(hs_raw_session *session, hs_error *states, hs_error *err)
 {
     hs__buffer own;
     receiving r = {.session = session};
     hs__rank_states_free(session);
+    hs__clear(states);
     if (session->rank_count == 1)
         return HS_OK;
     hs__buffer_init(&own, &session->env);
     write_states(&own, session);
     hs_code code = hs__ranks_gather(session->ranks, HS__TOPIC_SAVE, (hs_bytes){own.data, own.size}, receive, &r, err);
     hs__buffer_free(&own);
-    if (code)
-        return code;
-    if (r.error.code)
-        return hs__error_copy(err, &r.error);
-    if (!r.state[0])
-        return HS_OK;
     const char *plural = strchr(r.ranks, ',') ? "s" : "";
-    if (r.lacking)
-        return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "state '%s' exists on rank%s %s, but not on rank 0; add it on all ranks", r.state, plural,
-                            r.ranks);
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "state '%s' differs between rank 0 and rank%s %s, but only that of rank 0 would be saved; if each "
-                        "rank has its own, add it with HS_STATE_PER_RANK (a hook: HS_HOOK_PER_RANK)",
-                        r.state, plural, r.ranks);
+    if (code || r.error.code)
+        hs__error_copy(states, code ? NULL : &r.error);
+    else if (r.lacking)
+        hs_error_set(states, HS_FAILED_PRECONDITION,
+                     "state '%s' exists on rank%s %s, but not on rank 0; add it on all ranks", r.state, plural, r.ranks);
+    else if (r.state[0])
+        hs_error_set(
+            states, HS_FAILED_PRECONDITION,
+            "state '%s' differs between rank 0 and rank%s %s, but only that of rank 0 would be saved; if each rank "
+            "has its own, add it with HS_STATE_PER_RANK (a hook: HS_HOOK_PER_RANK)",
+            r.state, plural, r.ranks);
+    return code;
 }
 
 void hs__rank_states_free(hs_raw_session *session)

@@ -285,12 +285,13 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
         return begin_save(saver, session, prefix, step, options, err);
 
     /* All ranks send their states to the chief, which saves. Its result is the result of all. */
-    hs_error result = {0}, lost = {0};
-    hs_code code = hs__rank_states_gather(session, &result);
-    if (!code && session->rank == 0)
-        code = begin_save(saver, session, prefix, step, options, &result);
-    result.code = code;
+    hs_error result, lost = {0};
+    hs_code code = hs__rank_states_gather(session, &result, err);
+    if (!code && !result.code && session->rank == 0)
+        result.code = begin_save(saver, session, prefix, step, options, &result);
     hs__rank_states_free(session);
+    if (code)
+        return code;
     code = hs__ranks_from_chief(session->ranks, HS__TOPIC_SAVE, &result, sizeof result, &lost);
     return hs__error_copy(err, code && session->rank ? &lost : &result); /* rank 0 has saved; others may not know it */
 }

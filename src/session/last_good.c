@@ -5,6 +5,7 @@
 
 #include "base/paths.h"
 #include "base/text.h"
+#include "checkpoint/directory.h"
 #include "checkpoint/restore.h"
 
 #include <stdio.h>
@@ -49,7 +50,7 @@ static hs__restore_source source_of_opening(const struct hs_session *session, bo
         return (hs__restore_source){.path = NULL};
     if (creation->checkpoint_prefix)
         return (hs__restore_source){.path = creation->checkpoint_prefix};
-    if (creation->restore == HS_RESTORE_NEVER && (opening || session->raw.saved_step < 0))
+    if (creation->restore == HS_RESTORE_NEVER && (opening || !session->last_good.in_directory))
         return (hs__restore_source){.path = NULL};
     return (hs__restore_source){.directory = creation->checkpoint_dir};
 }
@@ -122,16 +123,15 @@ static char *newest_checkpoint(const struct hs_session *session)
     return directory ? hs_checkpoint_latest(&session->env, directory, NULL, NULL) : NULL;
 }
 
-/* True if the whole current state is in a checkpoint in checkpoint_dir. A restored or saved checkpoint may be elsewhere: an
- * init function may have restored it, hooks may save to another directory, and the checkpoint of checkpoint_prefix may be
- * deleted. */
-static bool is_in_checkpoint(const struct hs_session *session)
+/* True if the newest checkpoint in checkpoint_dir has the step that this session has restored or saved. It may have done so
+ * elsewhere: with checkpoint_prefix, in an init function, by a hook with another directory; then the newest one may be of
+ * another training. */
+static bool is_newest_of_session(const struct hs_session *session)
 {
-    if ((!session->raw.restored_from && session->raw.saved_step < 0) || restores_partly(&session->creation.restore_options))
-        return false;
     char *newest = newest_checkpoint(session);
+    const bool is = newest && session->raw.saved_step >= 0 && hs__step_in(newest) == session->raw.saved_step;
     hs_env_free(&session->env, newest);
-    return newest != NULL;
+    return is;
 }
 
 hs_code hs__last_good_copy_state(struct hs_session *session, hs_error *err)
@@ -140,8 +140,9 @@ hs_code hs__last_good_copy_state(struct hs_session *session, hs_error *err)
     hs_error error = {0};
     const bool recovers = session->recovery.options.max_attempts >= 0, is_wanted = session->last_good.is_wanted;
     const char *what = recovers ? is_wanted ? "recovery and rollback" : "recovery" : "rollback";
-    if ((!recovers && !is_wanted) || session->creation.is_worker || !raw->ops.read_variable || !raw->ops.write_variable ||
-        is_in_checkpoint(session))
+    if ((!recovers && !is_wanted) || session->creation.is_worker || !raw->ops.read_variable || !raw->ops.write_variable)
+        return HS_OK;
+    if (!restores_partly(&session->creation.restore_options) && is_newest_of_session(session))
         return HS_OK;
     if (!within_limit(session)) {
         hs_log(&session->env, HS_LOG_WARNING,
@@ -168,15 +169,12 @@ void hs__last_good_free(struct hs_session *session)
 void hs__last_good_saved(struct hs_session *session)
 {
     hs_restore_options *options = &session->creation.restore_options;
-    const char *restored_from = session->raw.restored_from;
     session->last_good.has_saved = true;
     if (session->recovery.options.max_attempts < 0 && is_copy_outdated(session)) /* a recovery does not need it */
         hs__last_good_free(session);
-    char *newest =
-        session->last_good.copy || options->names || restores_partly(options) ? newest_checkpoint(session) : NULL;
-    bool is_new = newest && !(restored_from && strcmp(newest, restored_from) == 0);
-    hs_env_free(&session->env, newest);
-    if (!is_new)
+    if (session->last_good.in_directory)
+        return;
+    if (!(session->last_good.in_directory = is_newest_of_session(session)))
         return;
     hs__last_good_free(session);
     options->skip = NULL; /* this session's checkpoints are complete, and have its own names */
@@ -185,6 +183,15 @@ void hs__last_good_saved(struct hs_session *session)
 }
 
 /* Returning in an open session. */
+
+/* The checkpoint of that step among those that the saver keeps. NULL: another saver has saved it. */
+static const char *find_saved(const hs_saver *saver, int64_t step)
+{
+    const char *path = NULL;
+    for (size_t i = 0; (path = hs_saver_checkpoint(saver, i)) && hs__step_in(path) != step;)
+        i++;
+    return path;
+}
 
 /* What a rollback restores before the first save of this session: as a recovery; but variables that the opening skipped are
  * restored by the copy alone. An init function may have restored a checkpoint. */
@@ -220,7 +227,7 @@ hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error
     char *directory = NULL, *path = NULL;
     saver = saver ? saver : scaffold_saver(session);
     hs_saver_wait(saver); /* its save in the background may be the first */
-    const char *saved = session->last_good.has_saved ? hs_saver_checkpoint(saver, 0) : NULL;
+    const char *saved = session->last_good.has_saved ? find_saved(saver, saved_step) : NULL;
     if (saved && !(directory = hs__path_directory(&session->env, saved)))
         return hs__no_memory(err, strlen(saved), "a path");
     const hs__restore_source from =
@@ -242,7 +249,15 @@ static bool is_whole(const struct hs_session *session, const char *path)
 {
     hs_error why = {0};
     hs_checkpoint_reader *reader = hs_checkpoint_open(&session->env, path, &why);
-    const bool whole = reader && !hs_checkpoint_verify(reader, NULL, &why);
+    const char *name;
+    hs_code code = reader ? hs_checkpoint_verify(reader, NULL, &why) : why.code;
+    for (size_t i = 0; !code && hs_checkpoint_tensor(reader, i, &name, NULL); i++) {
+        code = hs_checkpoint_verify(reader, name, &why);
+        if (code == HS_UNIMPLEMENTED &&
+            !why.os_error) /* a type that this library does not know, so that no variable has it */
+            code = HS_OK;
+    }
+    const bool whole = !code;
     hs_checkpoint_close(reader);
     if (!whole)
         hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", path, why.message);

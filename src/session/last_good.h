@@ -11,7 +11,8 @@
 typedef struct hs__last_good {
     hs_state_copy *copy; /* NULL: none */
     bool is_wanted;      /* by a hook that rolls back; a session that recovers wants it, too */
-    bool has_saved;      /* this session has saved a checkpoint */
+    bool has_saved;      /* this session has saved a checkpoint, */
+    bool in_directory;   /* in checkpoint_dir */
 } hs__last_good;
 
 /* At the opening and in a recovery: restores checkpoint_prefix, or the newest checkpoint in checkpoint_dir. *restored is

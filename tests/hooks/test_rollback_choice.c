@@ -23,8 +23,6 @@ static void train_before(poisoned *p, int steps)
     assert_ok(poisoned_open(p, false, &saver, 1), &p->s->err);
     assert_ok(poisoned_run(p, "train", steps), &p->s->err);
     stage_close(p->s);
-    hs_graph_free(p->graph); /* as a new process */
-    poisoned_build(p, &p->s->t.env);
 }
 
 static void open_with(poisoned *p, hs_session_options options, const hs_hook *hooks, size_t n)

@@ -159,6 +159,28 @@ static void other_names_do_not_count_for_saves_of_this_session(void **state)
     assert_true(v == 2 && w == 1);
 }
 
+/* checkpoint_dir has checkpoints of another training. */
+static void after_HS_RESTORE_NEVER_the_checkpoints_of_another_training_are_not_taken(void **state)
+{
+    lost *l = *state;
+    double v = 1;
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
+    lost_open_saving(l);
+    lost_inc(l);
+    lost_inc(l);
+    lost_close(l);
+    v = 7;
+    char *elsewhere = test_make_directory();
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = elsewhere, .every_n_steps = 1);
+    lost_try_open(l, HS_SESSION_OPTIONS(.checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER), &saver, 1);
+    v = 8;
+    lost_inc(l);
+    lost_recover(l);
+    assert_true(v == 7); /* the copy of the opening */
+    lost_close(l);
+    test_remove_directory(elsewhere);
+}
+
 /* Providers. */
 
 typedef struct {
@@ -321,6 +343,7 @@ int main(void)
         lost_test(without_a_copy_variables_are_initialized_again),
         lost_test(initializing_again_keeps_what_the_init_function_records),
         lost_test(a_checkpoint_replaces_the_copy),
+        lost_test(after_HS_RESTORE_NEVER_the_checkpoints_of_another_training_are_not_taken),
         lost_test(other_names_do_not_count_for_saves_of_this_session),
         lost_test(a_recovery_waits_for_a_background_save),
         lost_test(every_provider_is_restored),
