@@ -280,7 +280,7 @@ void hs__raw_session_restored_newest(hs_raw_session *raw)
     raw->branch_step = -1;
 }
 
-void hs__raw_session_saved(hs_raw_session *raw)
+void hs__raw_session_save_begun(hs_raw_session *raw)
 {
     raw->unsaved = false;
 }

@@ -136,8 +136,9 @@ char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step);
 void hs__raw_session_restored_newest(hs_raw_session *raw);
 /* Records that the variables were initialized again. */
 void hs__raw_session_reinitialized(hs_raw_session *raw);
-/* Records that a save contains the restored state. */
-void hs__raw_session_saved(hs_raw_session *raw);
+/* Records that a save contains the restored state. A background save has only begun: hs_raw_session_record_save records its
+ * end. */
+void hs__raw_session_save_begun(hs_raw_session *raw);
 /* Records the return to an earlier state, from memory or from a checkpoint that is not the newest: later checkpoints are of
  * an abandoned branch, in all directories, and this state counts as not saved. step -1: unknown. */
 void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step);

@@ -17,7 +17,8 @@ struct hs__background {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool busy, quit;    /* under the lock. While busy, the worker owns the fields below; otherwise the session's thread */
+    /* Under the lock. While busy, only the saver's thread changes the fields below, otherwise only the session's */
+    bool busy, quit;
     atomic_bool cancel; /* the save in progress is to be replaced */
 
     hs__snapshot snapshot;
@@ -154,6 +155,7 @@ hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy
         if (cancels)
             atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
         hs__background_wait(saver);
+        /* no result: it was cancelled. Otherwise it has finished, and hs__background_save drops its result */
         replaces = cancels && !atomic_load(&b->request.directory->has_result);
     }
     b->replaces = replaces;
@@ -175,7 +177,7 @@ hs_code hs__background_save(const hs__save_request *request, hs__save_list *list
     hs_code code;
     if (saver->save_variables || (options->copy_limit > 0 && list->bytes > (uint64_t)options->copy_limit)) {
         const hs__item_source source = hs__save_list_source(list); /* in the foreground */
-        if (!(code = hs__save(request, &source, err)))             /* the caller was held for all of the time */
+        if (!(code = hs__save(request, &source, err))) /* it polls a save that took no further time: it has waited */
             set_result(directory, request->step, hs_env_monotonic_ns(env), &(hs_error){0});
         return code;
     }

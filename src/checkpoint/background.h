@@ -5,12 +5,18 @@
 #include "checkpoint/save.h"
 
 /* Background saves: a thread of the saver writes a snapshot, one at a time. During a save the saver belongs to the thread:
- * all other functions of the saver wait for it first. */
+ * all other functions of the saver wait for it first, except hs_saver_poll and a save that is skipped or replaces it.
+ *
+ *   the session's thread  copies small variables and states (hs__snapshot_take), and a large variable that a step is about
+ * to change; polls the result, and records it the saver's thread    copies the other variables, makes all steps of saver.h,
+ * and sets the result further threads       write one data file each, if there are several (shards.c); a file of more than
+ * 2 MiB has one that writes while the other fills the buffers (base/stream.c) */
 
 typedef struct hs__background hs__background;
 
-/* Waits for a save in progress, or not, by the policy, which applies to saves in the directory of `prefix`: CANCELLED if
- * the new save is skipped. Returns the error of a previous save in this directory that was not polled. */
+/* Waits for a save in progress, skips the new one or replaces it, by the policy, which applies to saves in the directory of
+ * `prefix`: CANCELLED if the new save is skipped. Returns the error of a previous save in this directory that was not
+ * polled. */
 hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, hs_error *err);
 /* After hs__background_begin: copies the variables and states of the list, or what must be copied immediately, and starts
  * the save. */

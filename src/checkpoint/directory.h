@@ -25,7 +25,8 @@ hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const ch
                            hs_error *err);
 /* Deletes the checkpoints that the state file lists as to be deleted, except the `n` kept ones, once per lock. Call before
  * the state file is replaced, and not sooner, as a restore may need one of them if newer ones are damaged. Does nothing
- * while another saver of this process holds the directory. `state_file` NULL: "checkpoint". */
+ * while another saver of this process holds the directory, apart from the claim of this session (hs_saver_hold).
+ * `state_file` NULL: "checkpoint". */
 void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char *state_file,
                          const hs__kept_checkpoint *kept, size_t n);
 void hs__release_directory(hs__held_directory *held, const hs_env *env);

@@ -102,7 +102,7 @@ static hs_code abandon_branch(const hs__save_request *request, hs_error *err)
     hs_code code = hs__abandon_later(held, &directory->saver->env, hs__path_base(request->prefix),
                                      from >= 0 && from < step ? from : step, directory->kept, directory->n_kept, err);
     held->branch_clear = !code;
-    held->needs_sweep = code;
+    held->needs_sweep = code != HS_OK;
     return code;
 }
 

@@ -264,7 +264,7 @@ static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *
     }
     hs__save_list_free(&list);
     if (!code && !options->no_state_file)
-        hs__raw_session_saved(session);
+        hs__raw_session_save_begun(session);
     if (!code && !options->background)
         hs_error_clear(err);
     return code;

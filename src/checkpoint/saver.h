@@ -15,7 +15,7 @@
  *
  *   0. The directory is locked against other processes. When the lock is new, the directory is synced, because names that
  *      are visible may be those of a killed process that had not synced them. Files of interrupted saves are removed.
- *   1. Data, .meta and index are written to temporary files, NAME.tmp, and synced. If a function of the program saves the
+ *   1. Data, index and .meta are written to temporary files, NAME.tmp, and synced. If a function of the program saves the
  *      variables (save_variables), it writes to the directory PREFIX.tmp-variables first, from which they are copied.
  *   2. Data and .meta are renamed to their names, and the directory is synced.
  *   3. The index is renamed to its name, and the directory is synced. From here on the checkpoint exists.

@@ -395,12 +395,12 @@ static void read_metric(checkpoint_saver *hook, hs_run_context *run, int64_t ste
     hook->unranked = !options->has_metric;
 }
 
-/* A background save is pending on return. */
+/* A background save is pending on return, unless it was skipped because one is pending (HS_BUSY_SKIP). */
 static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, bool background, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
     hs_save_options options = HS_INIT(hs_save_options, .no_meta_graph = hook->no_graph_def, .background = background,
-                                      .overlap = background && hook->overlap, .busy = (int64_t)hook->busy,
+                                      .overlap = background && hook->overlap, .busy = hook->busy,
                                       .copy_limit = hook->copy_limit, .max_to_keep = hook->max_to_keep);
     hs_saver *saver;
     int64_t began_ns = hs_env_monotonic_ns(hook->session_env);
@@ -591,7 +591,9 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
     return code ? code : end_listeners(&hook->listeners, hs_run_context_session(run), step, err);
 }
 
-/* Takes part in the saves of rank 0, as many as it makes in this boundary. It handles their failures. */
+/* On the other ranks: takes part in the saves of rank 0, as many as it makes in this boundary. The last order comes from
+ * handle_boundary. Rank 0 has the options, and handles failures. The end of a background save reaches this rank with the
+ * next report of the ranks. */
 static hs_code follow(const checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
@@ -670,7 +672,8 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     return code;
 }
 
-/* Waits for the pending save, also if the session has failed, and logs its failure. */
+/* Waits for the pending save, also if the session has failed, and logs its failure. A success is not recorded: the outcome
+ * is already made. */
 static void close_hook(void *self, const hs_outcome *outcome)
 {
     checkpoint_saver *hook = self;

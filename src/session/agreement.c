@@ -143,7 +143,7 @@ static int abandon(void *user, int32_t failed_rank, const hs_error *why)
                           .rank = session->agreement.ranks.rank,
                           .cause_rank = failed_rank};
     outcome.error.code = HS_UNAVAILABLE;
-    if (outcome.last_saved_step < 0) /* a save in the background is not known on all ranks */
+    if (outcome.last_saved_step < 0) /* the first save, in the background, is not known on all ranks */
         outcome.last_saved_step = newest_step(session);
     const char *directory = atomic_load(&session->abandonment_dir);
     hs_error error;

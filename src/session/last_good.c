@@ -193,12 +193,12 @@ static const char *find_saved(const hs_saver *saver, int64_t step)
     return path;
 }
 
-/* What a rollback restores before the first save of this session: as a recovery; but variables that the opening skipped are
- * restored by the copy alone. An init function may have restored a checkpoint. */
-static hs__restore_source source_before_save(const struct hs_session *session)
+/* What a rollback restores if its saver has not saved: as a recovery; but variables that the opening skipped are restored
+ * by the copy alone. An init function may have restored a checkpoint. */
+static hs__restore_source source_of_recovery(const struct hs_session *session)
 {
     const hs__creation *creation = &session->creation;
-    if (restores_partly(&creation->restore_options) || creation->restore == HS_RESTORE_NEVER)
+    if (restores_partly(&creation->restore_options))
         return (hs__restore_source){.path = NULL};
     if (!creation->checkpoint_prefix && !creation->checkpoint_dir)
         return (hs__restore_source){.path = session->raw.restored_from, .whole = true};
@@ -231,7 +231,7 @@ hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error
     if (saved && !(directory = hs__path_directory(&session->env, saved)))
         return hs__no_memory(err, strlen(saved), "a path");
     const hs__restore_source from =
-        saved ? (hs__restore_source){.directory = directory, .whole = true} : source_before_save(session);
+        saved ? (hs__restore_source){.directory = directory, .whole = true} : source_of_recovery(session);
     hs_code code = HS_OK;
     if (saver)
         code = hs__restore_from(saver, raw, &from, &session->creation.restore_options, &path, err);
@@ -253,8 +253,7 @@ static bool is_whole(const struct hs_session *session, const char *path)
     hs_code code = reader ? hs_checkpoint_verify(reader, NULL, &why) : why.code;
     for (size_t i = 0; !code && hs_checkpoint_tensor(reader, i, &name, NULL); i++) {
         code = hs_checkpoint_verify(reader, name, &why);
-        if (code == HS_UNIMPLEMENTED &&
-            !why.os_error) /* a type that this library does not know, so that no variable has it */
+        if (code == HS_UNIMPLEMENTED && !why.os_error) /* an unknown type, which no variable has */
             code = HS_OK;
     }
     const bool whole = !code;

@@ -205,6 +205,25 @@ static void checkpoints_of_another_training_are_not_taken(void **state)
     }
 }
 
+/* This training saves there, too, with a saver that the guard does not know. */
+static void own_saves_in_checkpoint_dir_are_found_without_their_saver(void **state)
+{
+    poisoned *p = *state;
+    train_before(p, 6);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &p->s->t.env), &p->s->err);
+    hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = in_old(p, ""), .every_n_steps = 1, .saver = saver), GUARD()};
+    p->weight = 0;
+    p->position = 6;
+    p->bad[0] = 10;
+    open_with(p,
+              (hs_session_options)HS_INIT(hs_session_options, .checkpoint_dir = in_old(p, ""), .restore = HS_RESTORE_NEVER),
+              hooks, 2);
+    assert_ok(poisoned_run(p, "train", 4), &p->s->err);
+    is_at(p, 3, 7 + 8 + 9, 1, 10);
+    stage_close(p->s);
+    hs_saver_free(saver);
+}
+
 /* Nor before the first save. */
 static void before_a_save_it_returns_to_the_beginning(void **state)
 {
@@ -232,6 +251,7 @@ int main(void)
         with_poisoned(other_names_count_again),
         with_poisoned(other_names_do_not_count_for_saves_of_this_session),
         with_poisoned(checkpoints_of_another_training_are_not_taken),
+        with_poisoned(own_saves_in_checkpoint_dir_are_found_without_their_saver),
         with_poisoned(before_a_save_it_returns_to_the_beginning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
