@@ -121,12 +121,16 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
 HS_API hs_code hs_raw_session_any(hs_raw_session *session, bool mine, bool *any, hs_error *err);
 /* Copies `bytes` bytes at `data` from rank 0 to `data` of the other ranks. `bytes` is the same on all ranks. */
 HS_API hs_code hs_raw_session_from_chief(hs_raw_session *session, void *data, size_t bytes, hs_error *err);
-/* Sends `mine` to rank 0, which calls receive(user, rank, bytes) for each rank in order, including its own. Sizes may
- * differ. */
+/* Sends `mine` to rank 0, which calls receive(user, rank, bytes) for each rank in order, including its own, before it
+ * returns. Sizes may differ. `receive` is given on all ranks. */
 HS_API hs_code hs_raw_session_gather(hs_raw_session *session, hs_bytes mine, hs_gather_fn receive, void *user,
                                      hs_error *err);
-/* Sets a variable to its value on rank 0. No effect if it has no memory there. HS_UNIMPLEMENTED: it is of type string.
- * HS_INVALID_ARGUMENT: it has another size on this rank, or rank 0 sends another variable. */
+/* Sets a variable to its value on rank 0. No effect if it has no memory there. On all ranks:
+ *
+ *   HS_UNIMPLEMENTED       it is of type string, or the backend cannot read and set variables
+ *   HS_NOT_FOUND           a rank has no variable of this name
+ *   HS_INVALID_ARGUMENT    it has another size on a rank, or rank 0 sends another variable
+ *   HS_FAILED_PRECONDITION the session is lost */
 HS_API hs_code hs_raw_session_send_variable(hs_raw_session *session, const char *name, hs_error *err);
 
 /* Adds state to checkpoints while the session is open, as "hooksess/state/NAME". If the restored checkpoint has it, it is

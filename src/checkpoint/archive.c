@@ -234,6 +234,17 @@ hs__archive hs__snapshot_archive(const hs__snapshot *snapshot, const char *name)
     return (hs__archive){&snapshot_ops, (void *)snapshot, name, snapshot->n};
 }
 
+hs_code hs__archive_verify_all(const hs__archive *archive, hs_error *err)
+{
+    for (size_t i = 0; i < archive->n; i++) {
+        hs_error cause = {0};
+        hs_code code = hs__archive_verify(archive, i, &cause);
+        if (code && (code != HS_UNIMPLEMENTED || cause.os_error))
+            return hs__error_copy(err, &cause);
+    }
+    return HS_OK;
+}
+
 /* For other threads. */
 
 void hs__archive_fork_begin(const hs__archive *archive, hs__archive_fork *fork)

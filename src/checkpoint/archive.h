@@ -82,6 +82,9 @@ static inline hs_code hs__archive_verify(const hs__archive *archive, size_t inde
     return archive->ops->verify(archive->reader, index, err);
 }
 
+/* Verifies all tensors but those of a type or rank that this library does not know. */
+hs_code hs__archive_verify_all(const hs__archive *archive, hs_error *err);
+
 /* Reads the next bytes of a state that is not in slices. Initialize the cursor with zeros. A wrong checksum is DATA_LOSS at
  * the last byte. */
 static inline hs_code hs__archive_read_next(const hs__archive *archive, size_t index, hs__bundle_cursor *cursor, void *to,

@@ -398,19 +398,6 @@ static hs_code read_variables(restoring *r, hs_error *err)
     return for_each_value(r, read_to_data, err);
 }
 
-/* If the program restores the variables: verifies all tensors but those that cannot be verified, whose type or rank this
- * library does not know. */
-static hs_code verify_all(const hs__archive *archive, hs_error *err)
-{
-    for (size_t i = 0; i < archive->n; i++) {
-        hs_error cause = {0};
-        hs_code code = hs__archive_verify(archive, i, &cause);
-        if (code && (code != HS_UNIMPLEMENTED || cause.os_error))
-            return hs__error_copy(err, &cause);
-    }
-    return HS_OK;
-}
-
 /* Changing the session. */
 
 /* Looks up the variables' memory, and allocates what writing needs. Changes nothing. */
@@ -496,7 +483,7 @@ static hs_code restore_stages(restoring *r, hs_error *err)
         return code;
 
     /* Read and verify. */
-    if ((code = r->program ? verify_all(archive, err) : read_variables(r, err)) ||
+    if ((code = r->program ? hs__archive_verify_all(archive, err) : read_variables(r, err)) ||
         (code = hs__states_read(&r->states, session, archive, err)))
         return code;
     r->in_files = false;

@@ -28,7 +28,7 @@ typedef struct hs__save_item {
 typedef hs_code (*hs__visit_item_fn)(void *user, const hs__save_item *item, hs_error *err);
 
 /* What a save writes: variables, then states and records, then the graph. A save list, which reads the session's memory,
- * and a snapshot are sources. In save.c, the bundle of a program's function is one, too. */
+ * and a snapshot are sources; also, in save.c, the bundle that a function of the program has written. */
 typedef struct hs__item_source {
     void *self;
     size_t n;       /* variables, in the order of their names */
@@ -41,7 +41,7 @@ typedef struct hs__item_source {
     hs_code (*visit_states)(void *self, hs__visit_item_fn visit, void *user, hs_error *err);
 } hs__item_source;
 
-/* What is in the session's memory. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
+/* The state in the session's memory. The list is made once, at the beginning of the save. Size estimate, shards, snapshot
  * and writing use it. It borrows names of the session and of the selection. */
 
 /* A variable with memory. Small, as fresh memory for a list of many variables takes longer than filling it. */

@@ -250,9 +250,10 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0 || step == known->best_step)
         return err->code;
-    if ((code = restore_best(hook, session, &found, err)))
+    bool restored;
+    if ((code = restore_best(hook, session, &restored, err)))
         return code;
-    if (!found) {
+    if (!restored) {
         hs_log(
             hook->session_env, HS_LOG_WARNING,
             "step %lld: the best state, of step %lld (%s = %.6g), is neither in memory nor in a checkpoint, so it is not "

@@ -43,7 +43,7 @@ static void name_call(char *text, size_t size, uint64_t kind, const char *hook, 
     static const char *const verbs[] = {"agree", "any", "from_chief", "gather"};
     static const char *const boundaries[] = {"", " in boundary (created)", " in boundary (run)", " in boundary (end)",
                                              " in boundary (stop)"};
-    const hs__topic topic = (hs__topic)(kind & 0xff);
+    const hs__topic topic = hs__topic_of(kind);
     const char *verb = verbs[kind >> 8 & 3], *boundary = boundaries[(kind >> 12 & 15) % 5];
     int n = snprintf(text, size, "%s%s", topic <= HS__TOPIC_HOOK && topics[topic] ? topics[topic] : "another call",
                      topic == HS__TOPIC_HOOK ? verb : "");

@@ -69,6 +69,11 @@ static inline uint64_t hs__kind(hs__topic topic, hs__verb verb, unsigned boundar
 {
     return (uint64_t)topic | (uint64_t)verb << 8 | (uint64_t)boundary << 12 | (uint64_t)hook << 16;
 }
+static inline hs__topic hs__topic_of(uint64_t kind)
+{
+    return (hs__topic)(kind & 0xff);
+}
+/* True if a callback of a hook or the program sends it, and not the session. */
 static inline bool hs__is_of_caller(hs__topic topic)
 {
     return topic >= HS__TOPIC_LAST_ACT;

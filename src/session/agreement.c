@@ -59,7 +59,7 @@ static void fill_report(const struct hs_session *session, uint64_t kind, hs_code
 {
     memset(report, 0, sizeof *report);
     report->kind = kind;
-    if (hs__is_of_caller((hs__topic)(kind & 0xff)) && session->callee)
+    if (hs__is_of_caller(hs__topic_of(kind)) && session->callee)
         snprintf(report->hook, sizeof report->hook, "%s", session->callee->cold->ops.name);
     report->signal = hs__signals_first(session);
     report->saved_step = session->raw.saved_step;
@@ -107,7 +107,7 @@ static void fill_words(struct hs_session *session, uint64_t kind, uint64_t numbe
 {
     const unsigned agreed = word & HS__WORD_CLOSING ? HS__STOP_AGREED | HS__STOP_STEP : HS__STOP_AGREED;
     const unsigned requests = atomic_load_explicit(&session->save_requests, memory_order_relaxed);
-    const bool at_step = is_of_step(kind), is_verb = (kind & 0xff) >= HS__TOPIC_RESTORE;
+    const bool at_step = is_of_step(kind), is_verb = hs__topic_of(kind) >= HS__TOPIC_RESTORE;
     words[HS__SAYS] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
                       /* a rank that has restored does not adopt the refusal of one that has not yet */
                       (session->raw.saves_refused.code && !is_verb ? HS__WORD_SAVES_REFUSED : 0) |
@@ -596,9 +596,15 @@ hs_code hs_raw_session_send_variable(hs_raw_session *raw, const char *name, hs_e
     if (!raw || !name)
         return raw ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_send_variable: name is NULL")
                    : refuse_null("hs_raw_session_send_variable", err);
-    while (hs__session_variable(raw, index, &variable) && strcmp(variable.name, name) != 0)
-        index++;
-    if (!hs__session_variable(raw, index, &variable))
+    if (!raw->handle)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_send_variable: the session is lost");
+    if (!raw->ops.read_variable || !raw->ops.write_variable)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot %s variables", raw->ops.name,
+                            raw->ops.read_variable ? "set" : "read");
+    bool found = hs__session_variable(raw, index, &variable);
+    while (found && strcmp(variable.name, name) != 0)
+        found = hs__session_variable(raw, ++index, &variable);
+    if (!found)
         return hs_error_set(err, HS_NOT_FOUND, "hs_raw_session_send_variable: '%s' is not a variable", name);
     const hs__ranks *ranks = ranks_of_caller(raw);
     return ranks && raw->rank_count > 1 ? send_variable(raw, ranks, index, &variable, err) : HS_OK;

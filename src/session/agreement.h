@@ -23,8 +23,8 @@
  *
  * A rank that fails, or closes its session, joins the message in which the others wait, whichever it is: after a failure in
  * a boundary of a run, when the program closes the session. But if its step fails behind the gate, the others may wait in
- * the program's collective operation. Then it leaves the group, and all ranks end. Not after the failure of a hook, which is
- * called after the operation, nor after a loss, which mostly is one of the operation on all ranks. */
+ * the program's collective operation. Then it leaves the group, and all ranks end. It does not after the failure of a hook,
+ * as hooks are called after the operation, nor after a loss, which is mostly that of the operation, on all ranks. */
 /* clang-format on */
 
 typedef struct hs__agreement {

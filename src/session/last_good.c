@@ -248,19 +248,16 @@ hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error
 static bool is_whole(const struct hs_session *session, const char *path)
 {
     hs_error why = {0};
-    hs_checkpoint_reader *reader = hs_checkpoint_open(&session->env, path, &why);
-    const char *name;
-    hs_code code = reader ? hs_checkpoint_verify(reader, NULL, &why) : why.code;
-    for (size_t i = 0; !code && hs_checkpoint_tensor(reader, i, &name, NULL); i++) {
-        code = hs_checkpoint_verify(reader, name, &why);
-        if (code == HS_UNIMPLEMENTED && !why.os_error) /* an unknown type, which no variable has */
-            code = HS_OK;
+    hs__bundle_reader reader;
+    hs_code code = hs__bundle_reader_open(&reader, &session->env, path, &why);
+    if (!code) {
+        const hs__archive archive = hs__bundle_archive(&reader);
+        code = hs__archive_verify_all(&archive, &why);
+        hs__bundle_reader_close(&reader);
     }
-    const bool whole = !code;
-    hs_checkpoint_close(reader);
-    if (!whole)
+    if (code)
         hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", path, why.message);
-    return whole;
+    return !code;
 }
 
 hs_code hs__raw_session_return_to(hs_raw_session *raw, hs_saver *saver, int64_t step, bool *found, hs_error *err)

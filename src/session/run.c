@@ -301,8 +301,8 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     bool is_due = hook->kinds && hs__schedule_is_due_last(session, hook);
     hs_code code = HS_OK;
     session->callee = hook;
-    if (hook->cold->number_on_ranks &&
-        !hook->cold->best_effort) /* a stop or an end of input on one rank may have skipped its last act there */
+    /* a stop or an end of input on one rank may have skipped its last act there */
+    if (hook->cold->number_on_ranks && !hook->cold->best_effort)
         code = hs__ranks_any(session->raw.ranks, HS__TOPIC_LAST_ACT, is_due, &is_due, err);
     if (code || !is_due)
         return code;

@@ -25,16 +25,17 @@
 #include <stdatomic.h>
 
 /* clang-format off */
-/* The internals of a hooked session. A file with a header of its own has its part of hs_session there, and its functions. Here
- * are the other parts, and the functions that are inline because each step calls them.
+/* The internals of a hooked session. A file with a header of its own has its part of hs_session there, and its functions.
+ * Here are the other parts, and the functions that are inline because each step calls them.
  *
  *   session_open.c, session_close.c   opening and closing, from every state in which a part has failed
- *   session_create.c                  the parts that are created again after a loss: the backend's session, its values, threads
+ *   session_create.c                  what is created again after a loss: the backend's session, its values, threads
  *   recovery.c, last_good.c           retries and backoff after a loss; the state to which the session returns
  *   run.c                             runs with hooks, steps that the caller computes
  *   schedule.c                        in which runs the hooks act
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
- *   run_context.c, raw.c, session.c, values.c   what hooks and the caller can ask and request; hook_list.c, outcome.c: without a session
+ *   run_context.c, raw.c, session.c, values.c   what hooks and the caller can ask and request
+ *   hook_list.c, outcome.c            functions that need no session
  *   stop.c                            why a session stops; what happens where a stop takes effect
  *   agreement.c                       decisions of the ranks of a group; signature.c compares them at the opening,
  *                                     collective_ops.c in each run

@@ -374,6 +374,26 @@ static void a_hook_of_rank_0_alone_sends_nothing(void **state)
     assert_int_equal(hooked_run(h)->reason, HS_REASON_STOPPED);
 }
 
+static void a_backend_that_cannot_read_or_set_variables_sends_none(void **state)
+{
+    (void)state;
+    hs_error err;
+    double w = 1;
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_variable(graph, "w", HS_DOUBLE, HS_SCALAR, &w);
+    hs_backend backend = hs_graph_backend(graph);
+    for (int reads = 0; reads < 2; reads++) {
+        hs_backend_ops ops = *backend.ops;
+        *(reads ? (void **)&ops.write_variable : (void **)&ops.read_variable) = NULL;
+        hs_session *session = hs_session_open((hs_backend){&ops, backend.self}, NULL, &err);
+        assert_non_null(session);
+        assert_fails(hs_raw_session_send_variable(hs_session_raw(session), "w", &err), HS_UNIMPLEMENTED, &err,
+                     reads ? "cannot set variables" : "cannot read variables");
+        hs_session_close(session, NULL);
+    }
+    hs_graph_free(graph);
+}
+
 #define ranked(test) cmocka_unit_test_setup_teardown(test, hooked_setup, hooked_teardown)
 
 int main(void)
@@ -384,6 +404,7 @@ int main(void)
         ranked(all_ranks_get_what_the_verbs_promise),
         ranked(different_sizes_and_variables_fail_on_all_ranks),
         ranked(a_hook_of_rank_0_alone_sends_nothing),
+        cmocka_unit_test(a_backend_that_cannot_read_or_set_variables_sends_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
