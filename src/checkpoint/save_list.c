@@ -233,7 +233,7 @@ static hs_code read_variable(void *self, size_t at, hs__save_item *item, hs_erro
         return code;
     const bool is_view = item->value.data != list->copy.data;
     item->stays = is_view && (list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS);
-    item->lent = is_view && !(v->flags & HS_VARIABLE_MOVES);
+    item->borrowed = is_view && !(v->flags & HS_VARIABLE_MOVES);
     return HS_OK;
 }
 

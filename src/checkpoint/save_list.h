@@ -14,8 +14,8 @@ typedef struct hs__save_item {
     const hs_variable_slice *slice; /* position of the value in the tensor `name`; NULL: the value is the whole tensor */
     bool follows;                   /* slice of the same tensor as the previous item */
     bool stays;                     /* value.data stays valid until the save has ended, also for other threads */
-    bool lent;                      /* value.data is the own memory of a variable, which the program does not move */
-    size_t variable;                /* index in the backend, if it is lent */
+    bool borrowed;                  /* value.data is the own memory of a variable, which the program does not move */
+    size_t variable;                /* index in the backend, if it is borrowed */
     bool nonfinite;                 /* NaN and infinity are allowed */
     bool varies;                    /* state of a hook that differs between equal runs (HS_HOOK_STATE_VARIES) */
     /* Not NULL: `value` is a vector of uint8 without data and length, and this calls `put` with its bytes, once. */

@@ -67,7 +67,7 @@ struct hs_saver {
     hs__selection selection;
     bool allow_nonfinite;
     int32_t shards;                    /* data files of a checkpoint */
-    hs__saver_directory *directories;  /* the one that was used last is the first */
+    hs__saver_directory *directories;  /* most recently used first */
     struct hs__background *background; /* NULL: no background save yet */
     hs_bytes saver_def;                /* of hs_saver_options, as the next three. A copy */
     hs_variables_fn save_variables, restore_variables;
@@ -78,7 +78,7 @@ struct hs_saver {
 
 /* Returns the directory of the file `path`. NULL: the saver does not know it yet. */
 hs__saver_directory *hs__saver_find_directory(const hs_saver *saver, const char *path);
-/* The same, but adds a new one, and makes it the one that was used last. NULL: out of memory. No save is in progress. */
+/* The same, but adds a new one, and moves it to the front. NULL: out of memory. No save is in progress. */
 hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, hs_error *err);
 /* Locks the directory, which exists, and unlocks the others that were locked only for a save. `base`: as
  * hs__hold_directory. FAILED_PRECONDITION: another session than this one, an address, has claimed it. */

@@ -144,7 +144,7 @@ static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, bool overl
         hs__reserve(snapshot->env, &snapshot->items, &snapshot->capacity, snapshot->n + 1, sizeof *snapshot->items, err);
     if (code || (code = append(snapshot, from->name, strlen(from->name) + 1, &item.name, err)))
         return code;
-    if (overlap && from->lent && value->bytes >= LARGE && value->dtype != HS_STRING) {
+    if (overlap && from->borrowed && value->bytes >= LARGE && value->dtype != HS_STRING) {
         item.state = DEFERRED;
         if ((code = append_room(snapshot, value->bytes, &item.data, err)) || (code = defer(snapshot, from, err)))
             return code;
