@@ -5,6 +5,8 @@
 /* Two hashes, FNV-1a and SipHash-1-3; and a hash table with open addressing, whose `probe` finds the slot of a name. */
 #include "base/map.h"
 
+#include "base/buffer.h"
+
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -18,16 +20,14 @@ uint64_t hs__hash(uint64_t hash, const char *text)
     return hash;
 }
 
-/* SipHash-1-3: one round per eight bytes, three rounds at the end. */
-
-typedef struct {
-    uint64_t a, b, c, d;
-} sip;
-
 static uint64_t rotate(uint64_t value, int by)
 {
     return value << by | value >> (64 - by);
 }
+
+typedef struct {
+    uint64_t a, b, c, d;
+} sip;
 
 static void mix(sip *s)
 {
@@ -43,54 +43,27 @@ static void mix(sip *s)
     s->c = rotate(s->c, 32);
 }
 
-static void absorb(sip *s, uint64_t word)
-{
-    s->d ^= word;
-    mix(s);
-    s->a ^= word;
-}
-
-/* Little-endian, as the hash is defined. */
-static uint64_t word_of(const unsigned char *bytes, size_t n)
-{
-    uint64_t word = 0;
-    for (size_t i = 0; i < n; i++)
-        word |= (uint64_t)bytes[i] << 8 * i;
-    return word;
-}
-
-static sip begin(const uint64_t key[2])
-{
-    return (sip){key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du, key[0] ^ 0x6c7967656e657261u,
-                 key[1] ^ 0x7465646279746573u};
-}
-
-/* `last` has the bytes after the last whole word, and the total number of bytes. */
-static uint64_t end(sip *s, uint64_t last)
-{
-    absorb(s, last);
-    s->c ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        mix(s);
-    return s->a ^ s->b ^ s->c ^ s->d;
-}
-
+/* SipHash-1-3: one round per eight bytes, three rounds at the end. */
 uint64_t hs__hash_keyed(const uint64_t key[2], const char *text, size_t bytes)
 {
     const unsigned char *at = (const unsigned char *)text;
-    size_t left = bytes;
-    sip s = begin(key);
-    for (; left >= 8; at += 8, left -= 8)
-        absorb(&s, word_of(at, 8));
-    return end(&s, word_of(at, left) | (uint64_t)bytes << 56);
-}
-
-uint64_t hs__hash_words(const uint64_t key[2], const uint64_t *words, size_t n)
-{
-    sip s = begin(key);
-    for (size_t i = 0; i < n; i++)
-        absorb(&s, words[i]);
-    return end(&s, (uint64_t)(8 * n) << 56);
+    uint64_t last = (uint64_t)bytes << 56; /* the last word: the bytes that are left, and their total number */
+    sip s = {key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du, key[0] ^ 0x6c7967656e657261u,
+             key[1] ^ 0x7465646279746573u};
+    for (size_t i = 0; i < bytes / 8; i++, at += 8) {
+        s.d ^= hs__get64(at);
+        mix(&s);
+        s.a ^= hs__get64(at);
+    }
+    for (size_t i = 0; i < bytes % 8; i++)
+        last |= (uint64_t)at[i] << 8 * i;
+    s.d ^= last;
+    mix(&s);
+    s.a ^= last;
+    s.c ^= 0xff;
+    for (int i = 0; i < 3; i++)
+        mix(&s);
+    return s.a ^ s.b ^ s.c ^ s.d;
 }
 
 /* If a sandbox refuses random numbers, the key is made of the time and an address. */

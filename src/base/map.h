@@ -33,9 +33,8 @@ hs_code hs__map_add_bytes(hs__map *map, const char *name, size_t length, size_t 
 /* Changes the value of a name that the map has. */
 void hs__map_set(hs__map *map, const char *name, size_t value);
 
-/* SipHash-1-3 of bytes, and of words as little-endian bytes. */
+/* SipHash-1-3. */
 uint64_t hs__hash_keyed(const uint64_t key[2], const char *text, size_t bytes);
-uint64_t hs__hash_words(const uint64_t key[2], const uint64_t *words, size_t n);
 /* FNV-1a. Continues from an earlier result, or from HS__HASH_START. */
 #define HS__HASH_START 14695981039346656037u
 uint64_t hs__hash(uint64_t hash, const char *text);

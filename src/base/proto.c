@@ -3,6 +3,8 @@
  * (is_plain), and packing into a buffer. */
 #include "base/proto.h"
 
+#include "base/wire_read.h"
+
 static void *proto_alloc(void *data, size_t bytes)
 {
     return hs__alloc(data, bytes, 1);
@@ -37,47 +39,25 @@ static void watched_free(void *data, void *block)
     hs__free(((watched_memory *)data)->env, block);
 }
 
-bool hs__wire_next(hs__wire *from, uint64_t *number, hs__wire *inside)
-{
-    uint64_t tag, n = 0;
-    *inside = (hs__wire){NULL, NULL};
-    if (!hs__get_varint(&from->at, from->end, &tag))
-        return false;
-    *number = tag >> 3;
-    if ((tag & 7) == 0)
-        return hs__get_varint(&from->at, from->end, &n);
-    if ((tag & 7) == 1 || (tag & 7) == 5)
-        n = (tag & 7) == 1 ? 8 : 4;
-    else if ((tag & 7) != 2 || !hs__get_varint(&from->at, from->end, &n))
-        return false;
-    if (n > (uint64_t)(from->end - from->at))
-        return false;
-    *inside = (hs__wire){from->at, from->at + n};
-    from->at += n;
-    return true;
-}
-
 enum { MAX_DEPTH = 100 };
 
-static bool is_plain(const ProtobufCMessageDescriptor *of, hs__wire message, int depth)
+static bool is_plain(const ProtobufCMessageDescriptor *of, hs_bytes message, int depth)
 {
     bool seen[64] = {false}; /* our messages have fewer fields */
-    uint64_t number;
-    hs__wire inside;
-    while (message.at < message.end) {
-        if (!hs__wire_next(&message, &number, &inside))
-            return false;
+    hs__fields fields = hs__fields_of(message);
+    hs__field next;
+    while (hs__fields_next(&fields, &next)) {
         const ProtobufCFieldDescriptor *field =
-            number <= INT32_MAX ? protobuf_c_message_descriptor_get_field(of, (unsigned)number) : NULL;
-        if (!field || field->type != PROTOBUF_C_TYPE_MESSAGE || !inside.at)
+            next.bytes.data ? protobuf_c_message_descriptor_get_field(of, (unsigned)next.number) : NULL;
+        if (!field || field->type != PROTOBUF_C_TYPE_MESSAGE)
             continue;
         bool *twice = &seen[(size_t)(field - of->fields) % 64];
         if ((*twice && field->label != PROTOBUF_C_LABEL_REPEATED) || depth == MAX_DEPTH ||
-            !is_plain(field->descriptor, inside, depth + 1))
+            !is_plain(field->descriptor, next.bytes, depth + 1))
             return false;
         *twice = true;
     }
-    return true;
+    return !fields.failed;
 }
 
 ProtobufCMessage *hs__proto_unpack(const ProtobufCMessageDescriptor *of, const hs_env *env, const void *data, size_t bytes,
@@ -85,9 +65,8 @@ ProtobufCMessage *hs__proto_unpack(const ProtobufCMessageDescriptor *of, const h
 {
     watched_memory memory = {.env = env};
     ProtobufCAllocator allocator = {watched_alloc, watched_free, &memory};
-    const unsigned char *at = data;
     ProtobufCMessage *message = NULL;
-    if (!bytes || is_plain(of, (hs__wire){at, at + bytes}, 0))
+    if (is_plain(of, (hs_bytes){data, bytes}, 0))
         message = protobuf_c_message_unpack(of, &allocator, bytes, data);
     *no_memory = !message && memory.failed;
     return message;

@@ -9,13 +9,6 @@
 /* protobuf-c on the env's memory. The allocator must not outlive the env. */
 ProtobufCAllocator hs__proto_allocator(const hs_env *env);
 
-/* The unread fields of a serialized message. */
-typedef struct hs__wire {
-    const unsigned char *at, *end;
-} hs__wire;
-/* Moves past the next field. `inside` is set to its bytes, or to NULL for a varint. False: the bytes are not a field. */
-bool hs__wire_next(hs__wire *from, uint64_t *number, hs__wire *inside);
-
 /* Reads a message. The caller frees it with protobuf_c_message_free_unpacked and hs__proto_allocator. Returns NULL if the
  * bytes are not a message of this type, or, with *no_memory set, if memory is out. Refuses a submessage that is given twice
  * without being repeated, because protobuf-c copies the first one each time. Refuses messages nested deeper than 100,

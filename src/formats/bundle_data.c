@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the data of one entry, from the bottom up: the stored form of strings, the reader's state and its open data file,
- * the checks of an entry, and last the functions that read or verify a whole entry. */
+/* Reading the data of one entry, from the bottom up: the stored form of strings, the checks of an entry, the open data
+ * file, and last the functions that read or verify a whole entry. */
 #include "formats/bundle_data.h"
 
 #include "base/crc32c.h"
@@ -123,44 +123,6 @@ static hs_code read_strings(hs__bundle_reader *reader, const hs__bundle_entry *e
             return code;
     }
     return hs__bundle_check_crc(reader, entry, crc, err);
-}
-
-hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
-{
-    *reader = (hs__bundle_reader){.env = env, .file_shard = -1, .file = {.env = env}};
-    hs__map_init(&reader->names, env);
-    hs__map_init(&reader->dtypes, env);
-    hs__map_init(&reader->sliced, env);
-    reader->prefix = prefix ? hs__strdup(env, prefix) : NULL;
-    return reader->prefix || !prefix ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
-}
-
-void hs__bundle_reader_close(hs__bundle_reader *reader)
-{
-    hs__file_close(&reader->file, NULL);
-    hs__free(reader->env, reader->file_path);
-    hs__free(reader->env, reader->prefix);
-    hs__free(reader->env, reader->entries);
-    hs__free(reader->env, reader->slices);
-    hs__free(reader->env, reader->lost);
-    hs__free(reader->env, reader->placed);
-    hs__map_free(&reader->names);
-    hs__map_free(&reader->dtypes);
-    hs__map_free(&reader->sliced);
-    hs__bundle_reader_init(reader, reader->env, NULL, NULL);
-}
-
-const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name)
-{
-    size_t at = hs__map_find(&reader->names, name);
-    return at == HS__NONE ? NULL : &reader->entries[at];
-}
-
-int hs__bundle_compare_places(const hs__bundle_entry *a, const hs__bundle_entry *b)
-{
-    if (a->shard != b->shard)
-        return (a->shard > b->shard) - (a->shard < b->shard);
-    return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
 /* Checking. */

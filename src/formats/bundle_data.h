@@ -8,6 +8,21 @@
 /* The lowest part of reading a bundle: a reader's data file, and the data of one entry in it. A tensor in slices has no
  * data: its slices are entries that have (bundle_slices.h). */
 
+/* The fields of an entry of the index (BundleEntryProto), of its shape (TensorShapeProto) and of its slices
+ * (TensorSliceProto). */
+enum {
+    HS__ENTRY_DTYPE = 1,
+    HS__ENTRY_SHAPE,
+    HS__ENTRY_SHARD,
+    HS__ENTRY_OFFSET,
+    HS__ENTRY_SIZE,
+    HS__ENTRY_CRC,
+    HS__ENTRY_SLICES
+};
+enum { HS__SHAPE_DIM = 2, HS__SHAPE_UNKNOWN_RANK = 3, HS__SLICE_EXTENT = 1 };
+/* Appends the index of the writer's entries to `index`. Sorts the entries. */
+hs_code hs__bundle_build_index(hs__bundle_writer *writer, hs__buffer *index, hs_error *err);
+
 /* The data of a string tensor:
  * - the length of each element as a varint;
  * - the masked CRC-32C of all lengths, each as 4 bytes (8 if it does not fit) in the bundle's byte order;
@@ -21,14 +36,10 @@ uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_
 /* Data are read and checksummed in pieces that fit in the processor's cache. A piece is whole elements of every dtype. */
 enum { HS__BUNDLE_PIECE = 1 << 18 };
 
-/* Initializes a reader. Close it, also after a failure. `prefix` may be NULL. */
-hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
-/* bundle_index.c: reads the index into an initialized reader. */
-hs_code hs__bundle_read_index(hs__bundle_reader *reader, hs_error *err);
 /* UNIMPLEMENTED: a rank above HS_MAX_RANK. DATA_LOSS: the number of bytes overflows. */
 hs_code hs__bundle_check_shape(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* Compares two entries by the place of their data: shard, then offset. */
-int hs__bundle_compare_places(const hs__bundle_entry *a, const hs__bundle_entry *b);
+/* For qsort of structs whose first member points to an entry: by the place of the data, shard and then offset. */
+int hs__bundle_by_place(const void *first, const void *second);
 /* hs__bundle_locate of an entry that has data. Leaves its data file open. */
 hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* Returns DATA_LOSS if `crc`, the unmasked checksum of the bytes that were read, differs from the entry's. */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the index of a bundle, a table whose first key is empty and has the header: parsing one entry, filling a reader
- * (hs__bundle_read_index), and verifying an index that was read before. */
+/* Opening a bundle: reads its index, a table whose first key is empty and has the header. The keys of slices come before
+ * all names, but a slice is added only if its tensor is known. So a first pass over the table reads the tensors
+ * (read_tensor). If some are stored in slices, a second pass reads these (read_slices). */
 #include "formats/bundle_data.h"
 
 #include "bundle.pb-c.h"
 
 #include "base/proto.h"
+#include "base/wire_read.h"
 #include "formats/bundle_slices.h"
+#include "formats/slice_key.h"
 #include "formats/table.h"
 
 #include <stdio.h>
@@ -55,119 +58,78 @@ bool hs__bundle_is_v1(const hs_env *env, const char *prefix)
     return is_v1;
 }
 
-/* Reads the file. The caller frees the data with hs__free. */
-static hs_code read_index_file(const hs_env *env, const char *path, char **data, size_t *bytes, hs_error *err)
-{
-    hs_code code = hs__file_contents(env, path, MAX_INDEX_BYTES, data, bytes, err);
-    char *prefix = code == HS_NOT_FOUND ? hs__strndup(env, path, strlen(path) - strlen(".index")) : NULL;
-    if (prefix && hs__bundle_is_v1(env, prefix))
-        code = hs_error_set(err, HS_UNIMPLEMENTED,
-                            "'%s' is a checkpoint in format V1 of TensorFlow, which is not supported; restore it with "
-                            "TensorFlow's Saver, and save it in format V2",
-                            prefix);
-    hs__free(env, prefix);
-    return code;
-}
-
 /* Entries. */
 
-enum { ENTRY_SHAPE = 2, ENTRY_SLICES = 7, SHAPE_DIM = 2, SLICE_EXTENT = 1 };
-
-static bool count_fields(hs__wire from, uint64_t wanted, size_t *n)
+/* Reads the dimensions of a shape, whose sizes become `starts`, or those of a slice: the messages in the field `number`.
+ * Rank -1: not supported. `*most` becomes their number, if it is larger. */
+static bool read_dims(hs_bytes message, uint64_t number, hs__box *box, size_t *most)
 {
-    uint64_t number;
-    hs__wire inside;
-    while (from.at < from.end) {
-        if (!hs__wire_next(&from, &number, &inside))
-            return false;
-        *n += number == wanted;
+    hs__fields from = hs__fields_of(message);
+    hs__field dim, part;
+    bool unknown_rank = false;
+    size_t n = 0;
+    *box = (hs__box){.rank = 0};
+    while (hs__fields_next(&from, &dim)) {
+        int64_t numbers[3] = {0, 0, -1};
+        unknown_rank |= number == HS__SHAPE_DIM && dim.number == HS__SHAPE_UNKNOWN_RANK && dim.value;
+        if (dim.number != number || !dim.bytes.data)
+            continue;
+        hs__fields parts = hs__fields_of(dim.bytes);
+        while (hs__fields_next(&parts, &part))
+            if (part.number <= 2 && !part.bytes.data)
+                numbers[part.number] = (int64_t)part.value;
+        from.failed |= parts.failed;
+        if (n < HS_MAX_RANK) {
+            box->starts[n] = numbers[1];
+            box->lengths[n] = numbers[2];
+        }
+        n++;
     }
-    return true;
+    box->rank = unknown_rank || n > HS_MAX_RANK ? -1 : (int32_t)n;
+    *most = n > *most ? n : *most;
+    return !from.failed;
 }
 
-/* Counts the dimensions of an entry's shape and of each of its slices. `most` gets the largest number. */
-static bool count_dims(hs_bytes value, size_t *most)
+/* Reads an entry, which has one shape at most. `*dims` becomes the largest number of dimensions in it. */
+static bool read_entry(hs_bytes value, hs__bundle_entry *entry, size_t *dims)
 {
-    hs__wire from = {value.data, (const unsigned char *)value.data + value.size}, inside;
-    uint64_t number;
-    *most = 0;
-    while (from.at < from.end) {
-        size_t dims = 0;
-        if (!hs__wire_next(&from, &number, &inside) || (number == ENTRY_SHAPE && !count_fields(inside, SHAPE_DIM, &dims)) ||
-            (number == ENTRY_SLICES && !count_fields(inside, SLICE_EXTENT, &dims)))
-            return false;
-        *most = dims > *most ? dims : *most;
+    hs__fields from = hs__fields_of(value);
+    hs__field field;
+    hs__box box;
+    uint64_t numbers[HS__ENTRY_SLICES] = {0};
+    size_t shapes = 0;
+    *entry = (hs__bundle_entry){.shape = HS_SCALAR};
+    *dims = 0;
+    while (hs__fields_next(&from, &field)) {
+        const bool is_shape = field.number == HS__ENTRY_SHAPE, is_slice = field.number == HS__ENTRY_SLICES;
+        if (field.bytes.data && (is_shape || is_slice)) {
+            if (!read_dims(field.bytes, is_shape ? HS__SHAPE_DIM : HS__SLICE_EXTENT, &box, dims) || (is_shape && shapes++))
+                return false;
+            entry->slices += is_slice;
+            if (is_shape)
+                entry->shape = hs_shape_of(box.rank, box.starts);
+        } else if (field.number < HS__ENTRY_SLICES) {
+            numbers[field.number] = field.value;
+        }
     }
-    return true;
-}
-
-static hs_code no_entry(const char *path, hs_bytes key, hs_error *err)
-{
-    return hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the entry of '%.*s'", path, (int)key.size,
-                        (const char *)key.data);
-}
-
-/* The caller frees the entry with protobuf_c_message_free_unpacked. */
-static hs_code unpack_entry(const hs_env *env, const char *path, hs_bytes key, hs_bytes value,
-                            Hs__Pb__BundleEntryProto **entry, hs_error *err)
-{
-    bool no_memory;
-    size_t dims;
-    *entry = NULL;
-    if (!count_dims(value, &dims))
-        return no_entry(path, key, err);
-    if (dims > MAX_DIMS) /* an unpacked dimension takes many times its bytes */
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' has %zu dimensions; the maximum is %d", path,
-                            (int)key.size, (const char *)key.data, dims, MAX_DIMS);
-    *entry = (Hs__Pb__BundleEntryProto *)hs__proto_unpack(&hs__pb__bundle_entry_proto__descriptor, env, value.data,
-                                                          value.size, &no_memory);
-    if (*entry)
-        return HS_OK;
-    return no_memory ? hs__no_memory(err, value.size, path) : no_entry(path, key, err);
+    entry->dtype = (int32_t)numbers[HS__ENTRY_DTYPE];
+    entry->shard = (int32_t)numbers[HS__ENTRY_SHARD];
+    entry->offset = numbers[HS__ENTRY_OFFSET];
+    entry->bytes = numbers[HS__ENTRY_SIZE];
+    entry->crc = (uint32_t)numbers[HS__ENTRY_CRC];
+    return !from.failed;
 }
 
 /* Filling a reader. */
 
-static hs__bundle_entry entry_of(const Hs__Pb__BundleEntryProto *proto)
-{
-    const Hs__Pb__TensorShapeProto *shape = proto->shape;
-    hs__bundle_entry entry = {
-        .dtype = (int32_t)proto->dtype,
-        .shard = proto->shard_id,
-        .shape = HS_SCALAR,
-        .offset = (uint64_t)proto->offset,
-        .bytes = (uint64_t)proto->size,
-        .crc = proto->crc32c,
-        .slices = proto->n_slices,
-    };
-    if (shape && (shape->unknown_rank || shape->n_dim > HS_MAX_RANK)) {
-        entry.shape = HS_ANY_SHAPE; /* not supported */
-    } else if (shape) {
-        entry.shape.rank = (int32_t)shape->n_dim;
-        for (size_t i = 0; i < shape->n_dim; i++)
-            entry.shape.dims[i] = shape->dim[i]->size;
-    }
-    return entry;
-}
-
-static hs_code check_place(const Hs__Pb__BundleEntryProto *entry, const char *path, const char *name, int32_t shards,
-                           hs_error *err)
-{
-    if (entry->offset >= 0 && entry->size >= 0 && entry->shard_id >= 0 && entry->shard_id < shards)
-        return HS_OK;
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%s' is invalid: data file %d of %d, %lld bytes at %lld", path,
-                        name, (int)entry->shard_id, (int)shards, (long long)entry->size, (long long)entry->offset);
-}
-
-/* The first pass over an index reads the tensors. If some are stored in slices, a second pass reads these: their keys come
- * before all names, and a slice is added only if its tensor is known. */
 typedef struct filling {
     hs__bundle_reader *reader;
     const char *path;
     hs_code (*entry)(struct filling *f, hs_bytes key, hs_bytes value, hs_error *err); /* of this pass */
+    bool verify; /* a slice that no tensor has, and would be ignored, is an error */
     bool has_header;
     bool any_slices; /* a tensor is stored in slices */
-    size_t next;     /* index of the next entry, or of the next slice when verifying */
+    size_t next;     /* of the second pass: index of the next tensor */
 } filling;
 
 static bool is_slice_key(hs_bytes key)
@@ -175,69 +137,123 @@ static bool is_slice_key(hs_bytes key)
     return *(const char *)key.data == '\0';
 }
 
-static hs_code add_tensor(filling *f, hs_bytes key, const Hs__Pb__BundleEntryProto *proto, hs_error *err)
+static hs_code read_tensor(filling *f, hs_bytes key, hs_bytes value, hs_error *err)
 {
     hs__bundle_reader *reader = f->reader;
-    hs__bundle_entry entry = entry_of(proto);
-    hs_code code = HS_OK;
-    char *name = hs__strndup(reader->env, key.data, key.size);
-    if (!name)
-        return hs__no_memory(err, key.size, "a name");
-    if (strlen(name) != key.size)
-        code = hs_error_set(err, HS_DATA_LOSS, "%s: a name contains a zero byte", f->path);
-    if (!code)
-        code = check_place(proto, f->path, name, reader->shards, err);
-    if (!code)
-        code =
-            hs__reserve(reader->env, &reader->entries, &reader->entries_capacity, reader->n_entries + 1, sizeof entry, err);
+    hs__bundle_entry entry;
+    size_t dims;
+    if (is_slice_key(key))
+        return HS_OK;
+    if (!read_entry(value, &entry, &dims))
+        return hs_error_set(err, HS_DATA_LOSS, "%s: cannot read the entry of '%.*s'", f->path, (int)key.size,
+                            (const char *)key.data);
+    if (dims > MAX_DIMS)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' has %zu dimensions; the maximum is %d", f->path,
+                            (int)key.size, (const char *)key.data, dims, MAX_DIMS);
+    if (memchr(key.data, '\0', key.size))
+        return hs_error_set(err, HS_DATA_LOSS, "%s: a name contains a zero byte", f->path);
+    if (entry.offset > INT64_MAX || entry.bytes > INT64_MAX || entry.shard < 0 || entry.shard >= reader->shards)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' is invalid: data file %d of %d, %lld bytes at %lld",
+                            f->path, (int)key.size, (const char *)key.data, (int)entry.shard, (int)reader->shards,
+                            (long long)entry.bytes, (long long)entry.offset);
+    hs_code code =
+        hs__reserve(reader->env, &reader->entries, &reader->entries_capacity, reader->n_entries + 1, sizeof entry, err);
     if (!code && !hs__dtype_valid(entry.dtype)) {
         char number[16];
         snprintf(number, sizeof number, "%d", (int)entry.dtype);
         code = hs__map_add(&reader->dtypes, number, 0, &entry.dtype_name, err);
     }
     if (!code)
-        code = hs__map_add(&reader->names, name, reader->n_entries, &entry.name, err);
+        code = hs__map_add_bytes(&reader->names, key.data, key.size, reader->n_entries, &entry.name, err);
     if (!code)
         reader->entries[reader->n_entries++] = entry;
     f->any_slices |= entry.slices > 0;
+    return code;
+}
+
+static const char *key_text(hs_bytes key, char *text, size_t room)
+{
+    const unsigned char *at = key.data;
+    size_t used = 0;
+    for (size_t i = 0; i < key.size && used + 5 < room; i++)
+        used += (size_t)snprintf(text + used, room - used, at[i] >= ' ' && at[i] < 127 ? "%c" : "\\x%02x", at[i]);
+    text[used] = '\0';
+    return text;
+}
+
+/* Adds a slice. One that cannot be read is ignored: reading its tensor will report it as missing, and other tensors can be
+ * read. So are the slices of unknown tensors. */
+static hs_code add_slice(filling *f, hs_bytes key, hs_bytes value, hs_error *err)
+{
+    hs__bundle_reader *reader = f->reader;
+    hs__bundle_slice slice = {.listed = false};
+    size_t dims;
+    char *name, text[200];
+    bool no_memory, is_good = read_entry(value, &slice.entry, &dims) && dims <= MAX_DIMS;
+    if (!hs__slice_key_get(reader->env, key, &name, &slice.box, &no_memory)) {
+        if (no_memory)
+            return hs__no_memory(err, key.size, "a name");
+        return f->verify ? hs_error_set(err, HS_DATA_LOSS, "%s: the key '%s' is neither a tensor nor a slice",
+                                        reader->prefix, key_text(key, text, sizeof text))
+                         : HS_OK;
+    }
+    hs_code code = HS_OK;
+    const hs__bundle_entry *of = hs__bundle_find(reader, name);
+    const hs__bundle_slice *last = reader->n_slices ? &reader->slices[reader->n_slices - 1] : NULL;
+    if (last && strcmp(last->entry.name, name) != 0)
+        last = NULL;
+    is_good = is_good && of && of->slices && (!last || hs__box_order(&last->box, &slice.box) < 0);
+    if (!is_good && f->verify) {
+        slice.entry.name = name;
+        code = hs__bundle_slice_damage(reader, &slice,
+                                       !of          ? "belongs to a tensor that does not exist"
+                                       : of->slices ? "cannot be read, or is not in order"
+                                                    : "belongs to a tensor that is not stored in slices",
+                                       err);
+    } else if (is_good) {
+        slice.entry.name = last ? last->entry.name : NULL;
+        if (!last)
+            code = hs__map_add(&reader->sliced, name, reader->n_slices, &slice.entry.name, err);
+        if (!code)
+            code = hs__reserve(reader->env, &reader->slices, &reader->slices_capacity, reader->n_slices + 1, sizeof slice,
+                               err);
+        if (!code)
+            reader->slices[reader->n_slices++] = slice;
+    }
     hs__free(reader->env, name);
     return code;
 }
 
-static hs_code read_entry(filling *f, hs_bytes key, hs_bytes value, hs_error *err)
+/* Of a slice, adds it. Of a tensor, finds the slices that it lists. */
+static hs_code read_slices(filling *f, hs_bytes key, hs_bytes value, hs_error *err)
 {
-    Hs__Pb__BundleEntryProto *proto;
-    ProtobufCAllocator allocator = hs__proto_allocator(f->reader->env);
+    hs__bundle_reader *reader = f->reader;
     if (is_slice_key(key))
+        return add_slice(f, key, value, err);
+    hs__bundle_entry *entry = &reader->entries[f->next++];
+    if (!entry->slices)
         return HS_OK;
-    hs_code code = unpack_entry(f->reader->env, f->path, key, value, &proto, err);
-    if (code)
-        return code;
-    code = add_tensor(f, key, proto, err);
-    protobuf_c_message_free_unpacked(&proto->base, &allocator);
-    return code;
-}
-
-static hs_code read_slice_or_list(filling *f, hs_bytes key, hs_bytes value, hs_error *err)
-{
-    Hs__Pb__BundleEntryProto *proto;
-    bool of_slice = is_slice_key(key);
-    ProtobufCAllocator allocator = hs__proto_allocator(f->reader->env);
-    hs__bundle_entry *entry = of_slice ? NULL : &f->reader->entries[f->next++];
-    if (entry && !entry->slices)
-        return HS_OK;
-    hs_code code = unpack_entry(f->reader->env, f->path, key, value, &proto, err);
-    if (code == HS_DATA_LOSS && of_slice) {
-        hs__clear(err); /* reading its tensor will report it as missing; other tensors can be read */
-        return HS_OK;
+    hs__fields from = hs__fields_of(value);
+    hs__field field;
+    size_t n, most = 0;
+    hs__bundle_slice *slices = hs__bundle_slices_of(reader, entry, &n);
+    entry->bytes = entry->dtype == HS_STRING ? 0 : hs_tensor_of((hs_dtype)entry->dtype, entry->shape, NULL).bytes;
+    while (!entry->lost && hs__fields_next(&from, &field)) {
+        hs__box box;
+        if (field.number != HS__ENTRY_SLICES || !field.bytes.data || !read_dims(field.bytes, HS__SLICE_EXTENT, &box, &most))
+            continue;
+        hs__bundle_slice *slice = hs__bundle_find_slice(slices, n, &box);
+        if (slice && !slice->listed) {
+            slice->listed = true;
+            continue;
+        }
+        hs_code code = hs__reserve(reader->env, &reader->lost, &reader->lost_capacity, reader->n_lost + 1, sizeof box, err);
+        if (code)
+            return code;
+        reader->lost[reader->n_lost++] = box;
+        entry->lost = reader->n_lost;
     }
-    if (code)
-        return code;
-    hs__bundle_entry slice = entry_of(proto);
-    code =
-        of_slice ? hs__bundle_add_slice(f->reader, key, &slice, err) : hs__bundle_list_slices(f->reader, entry, proto, err);
-    protobuf_c_message_free_unpacked(&proto->base, &allocator);
-    return code;
+    return HS_OK;
 }
 
 static hs_code read_header(filling *f, hs_bytes value, hs_error *err)
@@ -266,21 +282,18 @@ static hs_code read_key(void *user, hs_bytes key, hs_bytes value, hs_error *err)
     return key.size ? f->entry(f, key, value, err) : read_header(f, value, err);
 }
 
-static hs_code read_table(filling *f, hs_bytes table, hs_error *err)
-{
-    hs_code code = hs__table_read(f->reader->env, table, f->path, read_key, f, err);
-    return code || f->has_header ? code : hs_error_set(err, HS_DATA_LOSS, "%s: has no header", f->path);
-}
-
 /* The data of a tensor or of a slice. */
 typedef struct {
     const hs__bundle_entry *entry;
     const hs__box *box; /* of a slice; NULL for a tensor */
 } extent;
 
-static int by_place(const void *a, const void *b)
+int hs__bundle_by_place(const void *first, const void *second)
 {
-    return hs__bundle_compare_places(((const extent *)a)->entry, ((const extent *)b)->entry);
+    const hs__bundle_entry *a = *(const hs__bundle_entry *const *)first, *b = *(const hs__bundle_entry *const *)second;
+    if (a->shard != b->shard)
+        return (a->shard > b->shard) - (a->shard < b->shard);
+    return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
 /* Checks that no byte belongs to two tensors or slices, so that their sizes add up to at most the data files'. Empty ones
@@ -297,7 +310,7 @@ static hs_code check_extents(const hs__bundle_reader *reader, const char *path, 
     for (size_t i = 0; i < reader->n_slices; i++)
         if (reader->slices[i].entry.bytes)
             extents[n++] = (extent){&reader->slices[i].entry, &reader->slices[i].box};
-    qsort(extents, n, sizeof *extents, by_place);
+    qsort(extents, n, sizeof *extents, hs__bundle_by_place);
     hs_code code = HS_OK;
     for (size_t i = 1; i < n && !code; i++) {
         const extent *a = &extents[i - 1], *b = &extents[i];
@@ -312,73 +325,86 @@ static hs_code check_extents(const hs__bundle_reader *reader, const char *path, 
     return code;
 }
 
-static hs_code fill(hs__bundle_reader *reader, const char *path, hs_bytes table, hs_error *err)
+static hs_code read_index(hs__bundle_reader *reader, const char *path, hs_bytes table, bool verify, hs_error *err)
 {
-    filling f = {.reader = reader, .path = path, .entry = read_entry};
-    hs_code code = read_table(&f, table, err);
-    f.entry = read_slice_or_list;
-    if (!code && f.any_slices)
-        code = read_table(&f, table, err);
+    filling f = {.reader = reader, .path = path, .entry = read_tensor, .verify = verify};
+    hs_code code = verify ? hs__table_verify(reader->env, table, path, err) : HS_OK;
+    if (!code)
+        code = hs__table_read(reader->env, table, path, read_key, &f, err);
+    if (!code && !f.has_header)
+        code = hs_error_set(err, HS_DATA_LOSS, "%s: has no header", path);
+    f.entry = read_slices;
+    if (!code && (f.any_slices || verify))
+        code = hs__table_read(reader->env, table, path, read_key, &f, err);
+    for (size_t i = 0; !code && verify && i < reader->n_slices; i++)
+        if (!reader->slices[i].listed)
+            code = hs__bundle_slice_damage(reader, &reader->slices[i], "is not in the tensor's list of slices", err);
     return code ? code : check_extents(reader, path, err);
 }
 
-/* Reads the index file. The caller frees the table's data and the path with hs__free. Both are NULL after a failure. */
-static hs_code load(const hs__bundle_reader *reader, char **path, hs_bytes *table, hs_error *err)
+/* Opens a bundle, also to verify its index. */
+static hs_code open_reader(hs__bundle_reader *reader, const hs_env *env, const char *prefix, bool verify, hs_error *err)
 {
-    char *data = NULL;
-    *table = (hs_bytes){NULL, 0};
-    *path = hs__bundle_index_path(reader->env, reader->prefix);
-    if (!*path)
-        return hs__no_memory(err, strlen(reader->prefix), "a path");
-    hs_code code = read_index_file(reader->env, *path, &data, &table->size, err);
-    table->data = data;
-    if (code) {
-        hs__free(reader->env, *path);
-        *path = NULL;
-    }
-    return code;
-}
-
-hs_code hs__bundle_read_index(hs__bundle_reader *reader, hs_error *err)
-{
-    char *path;
-    hs_bytes table;
-    hs_code code = load(reader, &path, &table, err);
+    const size_t length = strlen(prefix);
+    char *data = NULL, *path = hs__bundle_index_path(env, prefix);
+    hs_bytes table = {NULL, 0};
+    *reader = (hs__bundle_reader){.env = env, .file_shard = -1, .file = {.env = env}, .prefix = hs__strdup(env, prefix)};
+    hs__map_init(&reader->names, env);
+    hs__map_init(&reader->dtypes, env);
+    hs__map_init(&reader->sliced, env);
+    hs_code code = reader->prefix && path ? hs__file_contents(env, path, MAX_INDEX_BYTES, &data, &table.size, err)
+                                          : hs__no_memory(err, length, "a path");
+    table.data = data;
+    if (!code)
+        code = read_index(reader, path, table, verify, err);
+    if (code == HS_NOT_FOUND && hs__bundle_is_v1(env, prefix))
+        code = hs_error_set(err, HS_UNIMPLEMENTED,
+                            "'%s' is a checkpoint in format V1 of TensorFlow, which is not supported; restore it with "
+                            "TensorFlow's Saver, and save it in format V2",
+                            prefix);
+    else if (code == HS_NOT_FOUND &&
+             ((length > 6 && strcmp(prefix + length - 6, ".index") == 0) || strstr(hs__path_base(prefix), ".data-")))
+        hs_error_prefix(err, "not the prefix of a checkpoint (leave out .index and .data-...)");
+    hs__free(env, data);
+    hs__free(env, path);
     if (code)
-        return code;
-    code = fill(reader, path, table, err);
-    hs__free(reader->env, (void *)table.data);
-    hs__free(reader->env, path);
+        hs__bundle_reader_close(reader);
     return code;
 }
 
-/* Verifying. */
-
-static hs_code check_key(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
 {
-    filling *f = user;
-    (void)value;
-    return key.size && is_slice_key(key) ? hs__bundle_check_slice(f->reader, key, &f->next, err) : HS_OK;
+    return open_reader(reader, env, prefix, false, err);
 }
 
-/* Fills another reader from the index, and checks with it that each slice belongs to a tensor. The checksum of any other
- * slice would never be verified. */
+void hs__bundle_reader_close(hs__bundle_reader *reader)
+{
+    hs__file_close(&reader->file, NULL);
+    hs__free(reader->env, reader->file_path);
+    hs__free(reader->env, reader->prefix);
+    hs__free(reader->env, reader->entries);
+    hs__free(reader->env, reader->slices);
+    hs__free(reader->env, reader->lost);
+    hs__free(reader->env, reader->placed);
+    hs__map_free(&reader->names);
+    hs__map_free(&reader->dtypes);
+    hs__map_free(&reader->sliced);
+    *reader = (hs__bundle_reader){.env = reader->env, .file_shard = -1};
+}
+
+const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name)
+{
+    size_t at = hs__map_find(&reader->names, name);
+    return at == HS__NONE ? NULL : &reader->entries[at];
+}
+
+/* Fills another reader from the index. The checksum of a slice that no tensor has would never be verified, so it is
+ * damage. */
 hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err)
 {
-    char *path;
-    hs_bytes table;
     hs__bundle_reader again;
-    hs_code code = load(reader, &path, &table, err);
-    if (code)
-        return code;
-    if (!(code = hs__table_verify(reader->env, table, path, err))) {
-        filling f = {.reader = &again, .path = path};
-        code = hs__bundle_reader_init(&again, reader->env, reader->prefix, err);
-        if (!code && !(code = fill(&again, path, table, err)))
-            code = hs__table_read(reader->env, table, path, check_key, &f, err);
+    hs_code code = open_reader(&again, reader->env, reader->prefix, true, err);
+    if (!code)
         hs__bundle_reader_close(&again);
-    }
-    hs__free(reader->env, (void *)table.data);
-    hs__free(reader->env, path);
     return code;
 }

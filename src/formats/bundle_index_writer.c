@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the index of a bundle: the header, the stored slices in the order of their keys, then the tensors by name. */
-#include "formats/bundle_index_writer.h"
+#include "formats/bundle_data.h"
 
 #include "bundle.pb-c.h"
 
 #include "base/proto.h"
+#include "base/wire_write.h"
 #include "formats/byte_order.h"
 #include "formats/slice_key.h"
 #include "formats/table.h"
@@ -15,17 +16,16 @@
 typedef struct {
     hs__bundle_writer *writer;
     hs__table_writer table;
-    hs__buffer scratch;
-    bool failed; /* out of memory */
+    hs__buffer value; /* of the key that is added */
+    bool failed;      /* out of memory */
 } indexing;
 
-static void add_message(indexing *x, hs_bytes key, const ProtobufCMessage *message)
+static void add_value(indexing *x, hs_bytes key)
 {
-    hs__buffer_clear(&x->scratch);
-    hs__proto_pack(message, &x->scratch);
-    x->failed |= x->scratch.failed;
+    x->failed |= x->value.failed;
     if (!x->failed)
-        hs__table_add(&x->table, key, (hs_bytes){x->scratch.data, x->scratch.size});
+        hs__table_add(&x->table, key, (hs_bytes){x->value.data, x->value.size});
+    hs__buffer_clear(&x->value);
 }
 
 static void add_header(indexing *x)
@@ -37,31 +37,41 @@ static void add_header(indexing *x)
     header.endianness =
         hs__big_endian() ? HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__BIG : HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__LITTLE;
     header.version = &version;
-    add_message(x, (hs_bytes){"", 0}, &header.base);
+    hs__proto_pack(&header.base, &x->value);
+    add_value(x, (hs_bytes){"", 0});
 }
 
-static void add_entry(indexing *x, hs_bytes key, const hs__bundle_entry *entry, size_t n_slices,
-                      Hs__Pb__TensorSliceProto **slices)
+/* Adds a BundleEntryProto. A tensor in slices lists them in the order in which they were added. */
+static void add_entry(indexing *x, hs_bytes key, const hs__bundle_entry *entry)
 {
-    Hs__Pb__TensorShapeProto__Dim dims[HS_MAX_RANK], *pointers[HS_MAX_RANK];
-    Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
+    hs__buffer *out = &x->value;
+    hs__put_integer(out, HS__ENTRY_DTYPE, (uint64_t)entry->dtype);
+    const size_t shape = hs__begin_field(out, HS__ENTRY_SHAPE);
     for (int32_t i = 0; i < entry->shape.rank; i++) {
-        dims[i] = (Hs__Pb__TensorShapeProto__Dim)HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT;
-        dims[i].size = entry->shape.dims[i];
-        pointers[i] = &dims[i];
+        const size_t dim = hs__begin_field(out, HS__SHAPE_DIM);
+        hs__put_integer(out, 1, (uint64_t)entry->shape.dims[i]);
+        hs__end_field(out, dim);
     }
-    shape.n_dim = (size_t)entry->shape.rank;
-    shape.dim = pointers;
-    Hs__Pb__BundleEntryProto proto = HS__PB__BUNDLE_ENTRY_PROTO__INIT;
-    proto.dtype = (Hs__Pb__DataType)entry->dtype;
-    proto.shape = &shape;
-    proto.shard_id = entry->shard;
-    proto.offset = (int64_t)entry->offset;
-    proto.size = (int64_t)entry->bytes;
-    proto.crc32c = entry->crc;
-    proto.n_slices = n_slices;
-    proto.slices = slices;
-    add_message(x, key, &proto.base);
+    hs__end_field(out, shape);
+    hs__put_integer(out, HS__ENTRY_SHARD, (uint64_t)entry->shard);
+    hs__put_integer(out, HS__ENTRY_OFFSET, entry->offset);
+    hs__put_integer(out, HS__ENTRY_SIZE, entry->bytes);
+    hs__put_fixed32(out, HS__ENTRY_CRC, entry->crc);
+    for (size_t i = 0; entry->slices && i < x->writer->n_slices; i++) {
+        const hs__box *box = &x->writer->slices[i].box;
+        if (x->writer->slices[i].entry.name != entry->name)
+            continue;
+        const size_t slice = hs__begin_field(out, HS__ENTRY_SLICES);
+        for (int32_t k = 0; k < box->rank; k++) {
+            const size_t extent = hs__begin_field(out, HS__SLICE_EXTENT);
+            hs__put_integer(out, 1, (uint64_t)box->starts[k]);
+            hs__buffer_varint(out, 2 << 3); /* also 0: without it, the slice goes to the end */
+            hs__buffer_varint(out, (uint64_t)box->lengths[k]);
+            hs__end_field(out, extent);
+        }
+        hs__end_field(out, slice);
+    }
+    add_value(x, key);
 }
 
 /* Slices. Their keys sort before all names. */
@@ -98,53 +108,10 @@ static hs_code add_slices(indexing *x, hs_error *err)
     if (!failed)
         qsort(all, n, sizeof *all, by_key);
     for (size_t i = 0; !failed && i < n; i++)
-        add_entry(x, (hs_bytes){all[i].key, all[i].bytes}, &all[i].slice->entry, 0, NULL);
+        add_entry(x, (hs_bytes){all[i].key, all[i].bytes}, &all[i].slice->entry);
     hs__free(x->writer->env, all);
     hs__buffer_free(&keys);
     return failed ? hs__no_memory(err, n * sizeof *all, "the slices of a checkpoint") : HS_OK;
-}
-
-/* A slice in the list of its tensor. */
-typedef struct {
-    Hs__Pb__TensorSliceProto proto;
-    Hs__Pb__TensorSliceProto__Extent extents[HS_MAX_RANK], *pointers[HS_MAX_RANK];
-} listed;
-
-static void fill_listed(listed *to, const hs__box *box)
-{
-    to->proto = (Hs__Pb__TensorSliceProto)HS__PB__TENSOR_SLICE_PROTO__INIT;
-    to->proto.n_extent = (size_t)box->rank;
-    to->proto.extent = to->pointers;
-    for (int32_t i = 0; i < box->rank; i++) {
-        to->extents[i] = (Hs__Pb__TensorSliceProto__Extent)HS__PB__TENSOR_SLICE_PROTO__EXTENT__INIT;
-        to->extents[i].start = box->starts[i];
-        to->extents[i].has_length_case = HS__PB__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH;
-        to->extents[i].length = box->lengths[i];
-        to->pointers[i] = &to->extents[i];
-    }
-}
-
-/* Lists the slices in the order in which they were added. */
-static hs_code add_sliced(indexing *x, hs_bytes key, const hs__bundle_entry *entry, hs_error *err)
-{
-    const hs_env *env = x->writer->env;
-    size_t n = 0, bytes = entry->slices * (sizeof(listed) + sizeof(void *));
-    listed *lists = hs__alloc(env, entry->slices, sizeof *lists);
-    Hs__Pb__TensorSliceProto **pointers = hs__alloc(env, entry->slices, sizeof(Hs__Pb__TensorSliceProto *));
-    for (size_t i = 0; lists && pointers && i < x->writer->n_slices; i++) {
-        const hs__bundle_slice *slice = &x->writer->slices[i];
-        if (slice->entry.name == entry->name) {
-            fill_listed(&lists[n], &slice->box);
-            pointers[n] = &lists[n].proto;
-            n++;
-        }
-    }
-    hs_code code = lists && pointers ? HS_OK : hs__no_memory(err, bytes, "the slices of a tensor");
-    if (!code)
-        add_entry(x, key, entry, n, pointers);
-    hs__free(env, lists);
-    hs__free(env, pointers);
-    return code;
 }
 
 static int by_name(const void *a, const void *b)
@@ -155,7 +122,7 @@ static int by_name(const void *a, const void *b)
 hs_code hs__bundle_build_index(hs__bundle_writer *writer, hs__buffer *index, hs_error *err)
 {
     indexing x = {.writer = writer};
-    hs__buffer_init(&x.scratch, writer->env);
+    hs__buffer_init(&x.value, writer->env);
     hs__table_begin(&x.table, writer->env, index);
     if (writer->n_entries)
         qsort(writer->entries, writer->n_entries, sizeof *writer->entries, by_name);
@@ -163,15 +130,11 @@ hs_code hs__bundle_build_index(hs__bundle_writer *writer, hs__buffer *index, hs_
     hs_code code = writer->n_slices ? add_slices(&x, err) : HS_OK;
     for (size_t i = 0; i < writer->n_entries && !code; i++) {
         const hs__bundle_entry *entry = &writer->entries[i];
-        hs_bytes key = {entry->name, strlen(entry->name)};
-        if (entry->slices)
-            code = add_sliced(&x, key, entry, err);
-        else
-            add_entry(&x, key, entry, 0, NULL);
+        add_entry(&x, (hs_bytes){entry->name, strlen(entry->name)}, entry);
     }
     if (!code && x.failed)
         code = hs__no_memory(err, 0, "the index of a checkpoint");
     hs_code finished = hs__table_finish(&x.table, code ? NULL : err);
-    hs__buffer_free(&x.scratch);
+    hs__buffer_free(&x.value);
     return code ? code : finished;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the tensors of a bundle: opening it, then locating, verifying, reading and streaming a tensor. Each function
+/* Locating, verifying, reading and streaming a tensor of a bundle. Each function
  * handles a tensor that is stored as a whole (bundle_data.c) and one that is stored in slices (bundle_slices.c). A block is
  * the part of a data file that belongs to one entry: a whole tensor or a stored slice. */
 #include "formats/bundle.h"
@@ -12,33 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
-{
-    size_t length = strlen(prefix);
-    bool names_file = (length > 6 && strcmp(prefix + length - 6, ".index") == 0) || strstr(hs__path_base(prefix), ".data-");
-    hs_code code = hs__bundle_reader_init(reader, env, prefix, err);
-    if (!code)
-        code = hs__bundle_read_index(reader, err);
-    if (code == HS_NOT_FOUND && names_file)
-        hs_error_prefix(err, "not the prefix of a checkpoint (leave out .index and .data-...)");
-    if (code)
-        hs__bundle_reader_close(reader);
-    return code;
-}
-
 /* Locating and verifying. */
-
-static int by_place(const void *a, const void *b)
-{
-    return hs__bundle_compare_places(((const hs__placed *)a)->entry, ((const hs__placed *)b)->entry);
-}
 
 /* The slices of the tensor in the order of their data. */
 static hs_code sorted_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err)
 {
     hs_code code = hs__bundle_lay_out(reader, entry, layout, err);
     if (!code)
-        qsort(layout->items, layout->n, sizeof *layout->items, by_place);
+        qsort(layout->items, layout->n, sizeof *layout->items, hs__bundle_by_place);
     return code;
 }
 

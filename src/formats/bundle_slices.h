@@ -4,21 +4,17 @@
 
 #include "formats/bundle.h"
 
-#include "bundle.pb-c.h"
+/* Tensors that are stored in slices, as TensorFlow's partitioned variables are: checks that the slices make up the tensor.
+ * An index is in the order of its keys: the slices of a tensor come one after the other, in the order of their boxes, and
+ * all slices come before the first tensor's name. */
 
-/* Tensors that are stored in slices, as TensorFlow's partitioned variables are: reads the slices from the index, and checks
- * that they make up the tensor. An index is in the order of its keys: the slices of a tensor come one after the other, in
- * the order of their boxes, and all slices come before the first tensor's name. */
-
-/* Adds the slice that the index has under `key`. Ignores a key that is not a slice's, and a slice of a tensor that is not
- * stored in slices. */
-hs_code hs__bundle_add_slice(hs__bundle_reader *reader, hs_bytes key, const hs__bundle_entry *slice, hs_error *err);
-/* Finds the slices that a tensor's entry lists. */
-hs_code hs__bundle_list_slices(hs__bundle_reader *reader, hs__bundle_entry *entry, const Hs__Pb__BundleEntryProto *proto,
-                               hs_error *err);
-/* Call for each slice key of the index, in order. `*next`, 0 at first, counts the keys. DATA_LOSS if hs__bundle_add_slice
- * ignored this key, or its tensor does not list the slice. */
-hs_code hs__bundle_check_slice(const hs__bundle_reader *reader, hs_bytes key, size_t *next, hs_error *err);
+/* The slices of a tensor in the index. NULL: no slices. */
+hs__bundle_slice *hs__bundle_slices_of(const hs__bundle_reader *reader, const hs__bundle_entry *entry, size_t *n);
+/* The one of these slices that has the box. NULL: not found. */
+hs__bundle_slice *hs__bundle_find_slice(hs__bundle_slice *slices, size_t n, const hs__box *box);
+/* Sets and returns DATA_LOSS: "slice BOX of 'TENSOR' WHAT". */
+hs_code hs__bundle_slice_damage(const hs__bundle_reader *reader, const hs__bundle_slice *slice, const char *what,
+                                hs_error *err);
 
 /* Position of a slice in its tensor. */
 typedef struct hs__placed {

@@ -5,7 +5,6 @@
 
 #include "base/crc32c.h"
 #include "formats/bundle_data.h"
-#include "formats/bundle_index_writer.h"
 #include "formats/bundle_slices.h"
 #include "formats/byte_order.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "summary/event_check.h"
 
-#include "summary/wire_read.h"
+#include "base/wire_read.h"
 
 enum { VARINT = HS__WIRE_VARINT, FIXED64 = HS__WIRE_FIXED64, BYTES = HS__WIRE_BYTES, FIXED32 = HS__WIRE_FIXED32 };
 

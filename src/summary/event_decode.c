@@ -3,7 +3,7 @@
  * then the kinds of values. */
 #include "summary/event_decode.h"
 
-#include "summary/wire_read.h"
+#include "base/wire_read.h"
 
 #include <math.h>
 #include <string.h>
@@ -208,8 +208,11 @@ static bool decode_field(const hs__field *field, hs_event_value *value)
 {
     enum { TAG = 1, NODE_NAME = 7, METADATA = 9 };
     if (hs__field_is(field, HS_EVENT_VALUE_SCALAR, HS__WIRE_FIXED32)) {
+        const uint32_t bits = (uint32_t)field->value;
+        float scalar;
+        memcpy(&scalar, &bits, sizeof scalar);
         value->kind = HS_EVENT_VALUE_SCALAR;
-        value->scalar = (double)hs__float_of(field->value);
+        value->scalar = (double)scalar;
         value->has_scalar = true;
     }
     if (field->type != HS__WIRE_BYTES)
@@ -338,7 +341,7 @@ hs_code hs__event_decode(hs_bytes record, hs__event_values *values, hs_event *ev
     while (hs__fields_next(&fields, &field)) {
         hs_code code = HS_OK;
         if (hs__field_is(&field, WALL_TIME, HS__WIRE_FIXED64))
-            event->wall_time = hs__double_of(field.value);
+            memcpy(&event->wall_time, &field.value, sizeof field.value);
         else if (hs__field_is(&field, STEP, HS__WIRE_VARINT))
             event->step = (int64_t)field.value;
         else if (field.type == HS__WIRE_BYTES && field.number >= HS_EVENT_FILE_VERSION &&

@@ -4,7 +4,7 @@
 
 #include <hooksess/summary.h>
 
-#include "summary/wire_write.h"
+#include "base/wire_write.h"
 
 /* Shared by all kinds of summary values. */
 

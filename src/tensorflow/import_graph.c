@@ -5,6 +5,7 @@
 #include "graph.pb-c.h"
 
 #include "base/proto.h"
+#include "base/wire_read.h"
 #include "formats/proto_text.h"
 
 #include <ctype.h>
@@ -12,37 +13,6 @@
 
 /* Fields of MetaGraphDef and NodeDef. */
 enum { META_GRAPH = 2, META_SAVER = 3, META_COLLECTION = 4, NODE_OP = 2 };
-enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
-
-bool hs__tf_read_field(const unsigned char **at, const unsigned char *end, hs__tf_field *out)
-{
-    uint64_t tag, length;
-    if (!hs__get_varint(at, end, &tag))
-        return false;
-    *out = (hs__tf_field){.number = tag >> 3};
-    switch (tag & 7) {
-    case VARINT:
-        return hs__get_varint(at, end, &length);
-    case FIXED64:
-        length = 8;
-        break;
-    case FIXED32:
-        length = 4;
-        break;
-    case LENGTH:
-        if (!hs__get_varint(at, end, &length))
-            return false;
-        break;
-    default:
-        return false;
-    }
-    if (length > (uint64_t)(end - *at))
-        return false;
-    if ((tag & 7) == LENGTH)
-        out->value = (hs_bytes){*at, (size_t)length};
-    *at += length;
-    return true;
-}
 
 /* The format of the file. */
 
@@ -68,11 +38,11 @@ static bool is_op_type(hs_bytes text)
 /* Returns true for a NodeDef. The second field of a MetaInfoDef, the other possibility, holds messages. */
 static bool is_node(hs_bytes message)
 {
-    const unsigned char *at = message.data, *end = at + message.size;
-    hs__tf_field f;
-    while (at < end && hs__tf_read_field(&at, end, &f))
+    hs__fields fields = hs__fields_of(message);
+    hs__field f;
+    while (hs__fields_next(&fields, &f))
         if (f.number == NODE_OP)
-            return is_op_type(f.value);
+            return is_op_type(f.bytes);
     return false;
 }
 
@@ -81,17 +51,19 @@ typedef enum { NO_GRAPH, GRAPH, META, SAVED_MODEL } kind;
 /* Reads the whole file. NO_GRAPH: it is damaged, truncated, or another kind of file. */
 static kind kind_of(hs_bytes file)
 {
-    const unsigned char *at = file.data, *end = at + file.size;
+    hs__fields fields = hs__fields_of(file);
     bool has_nodes = false, has_graph = false;
-    hs__tf_field f;
-    while (at < end) {
-        if (!hs__tf_read_field(&at, end, &f) || !f.number || f.number > 7)
+    hs__field f;
+    while (hs__fields_next(&fields, &f)) {
+        if (f.number > 7)
             return NO_GRAPH;
-        if (f.number == 1 && !f.value.data) /* the schema's version */
+        if (f.number == 1 && !f.bytes.data) /* the schema's version */
             return SAVED_MODEL;
-        has_nodes |= f.number == 1 && is_node(f.value);
-        has_graph |= f.number == META_GRAPH && f.value.data;
+        has_nodes |= f.number == 1 && is_node(f.bytes);
+        has_graph |= f.number == META_GRAPH && f.bytes.data;
     }
+    if (fields.failed)
+        return NO_GRAPH;
     return has_nodes ? GRAPH : has_graph ? META : NO_GRAPH;
 }
 
@@ -139,20 +111,20 @@ static hs_code import_graph(hs__tf_backend *backend, hs_bytes graph, hs_error *e
 
 static hs_code import_meta(hs__tf_backend *backend, hs_bytes file, hs_error *err)
 {
-    const unsigned char *at = file.data, *end = at + file.size;
+    hs__fields fields = hs__fields_of(file);
     hs_bytes graph = {NULL, 0};
     hs_code code = HS_OK;
-    hs__tf_field f;
-    const unsigned char *begin = at;
-    for (; !code && at < end && hs__tf_read_field(&at, end, &f); begin = at) {
+    hs__field f;
+    const unsigned char *begin = fields.at;
+    for (; !code && hs__fields_next(&fields, &f); begin = fields.at) {
         if (f.number == META_GRAPH)
-            graph = f.value;
+            graph = f.bytes;
         else if (f.number == META_SAVER)
-            hs__buffer_append(&backend->saver_def, f.value.data, f.value.size);
+            hs__buffer_append(&backend->saver_def, f.bytes.data, f.bytes.size);
         else
-            hs__buffer_append(&backend->meta, begin, (size_t)(at - begin));
+            hs__buffer_append(&backend->meta, begin, (size_t)(fields.at - begin));
         if (f.number == META_COLLECTION)
-            code = hs__tf_add_collection(backend, f.value, err);
+            code = hs__tf_add_collection(backend, f.bytes, err);
     }
     if (!code && !(code = hs__buffer_check(&backend->saver_def, "a SaverDef", err)))
         code = hs__buffer_check(&backend->meta, "a meta graph", err);

@@ -3,6 +3,7 @@
 #include "tensorflow/tf_backend.h"
 
 #include "base/proto.h"
+#include "base/wire_read.h"
 
 #include <string.h>
 
@@ -17,19 +18,17 @@ typedef struct {
 
 static entry read_entry(hs_bytes bytes)
 {
-    const unsigned char *at = bytes.data, *end = at + bytes.size, *inner = NULL, *inner_end = NULL;
+    hs__fields fields = hs__fields_of(bytes), inner = hs__fields_of((hs_bytes){NULL, 0});
     entry found = {.kind = 0};
-    hs__tf_field f;
-    while (at < end && hs__tf_read_field(&at, end, &f))
-        if (f.number == ENTRY_KEY) {
-            found.key = f.value;
-        } else if (f.number == ENTRY_VALUE) {
-            inner = f.value.data;
-            inner_end = inner + f.value.size;
-        }
-    if (inner && inner < inner_end && hs__tf_read_field(&inner, inner_end, &f)) {
+    hs__field f;
+    while (hs__fields_next(&fields, &f))
+        if (f.number == ENTRY_KEY)
+            found.key = f.bytes;
+        else if (f.number == ENTRY_VALUE)
+            inner = hs__fields_of(f.bytes);
+    if (hs__fields_next(&inner, &f)) {
         found.kind = f.number;
-        found.nodes = f.value;
+        found.nodes = f.bytes;
     }
     return found;
 }
@@ -134,26 +133,23 @@ static void put_variables(const hs__tf_backend *backend, hs__buffer *out)
 /* Appends the fields of the file in their order, except collections of names that get an added name. */
 static void put_file(const hs__tf_backend *backend, hs__buffer *out)
 {
-    const unsigned char *at = backend->meta.data, *end = at + backend->meta.size;
-    hs__tf_field f;
-    while (at < end) {
-        const unsigned char *begin = at;
-        if (!hs__tf_read_field(&at, end, &f))
-            return; /* cannot happen: the file was read before */
-        entry e = f.number == META_COLLECTION ? read_entry(f.value) : (entry){.kind = 0};
+    hs__fields fields = hs__fields_of((hs_bytes){backend->meta.data, backend->meta.size});
+    hs__field f;
+    for (const unsigned char *begin = fields.at; hs__fields_next(&fields, &f); begin = fields.at) {
+        entry e = f.number == META_COLLECTION ? read_entry(f.bytes) : (entry){.kind = 0};
         if (e.kind != NODE_LIST || !has_added(backend, &e))
-            hs__buffer_append(out, begin, (size_t)(at - begin));
+            hs__buffer_append(out, begin, (size_t)(fields.at - begin));
     }
 }
 
 /* Returns the file's collection of this key. */
 static entry find_entry(const hs__tf_backend *backend, const char *key)
 {
-    const unsigned char *at = backend->meta.data, *end = at + backend->meta.size;
+    hs__fields fields = hs__fields_of((hs_bytes){backend->meta.data, backend->meta.size});
     entry found = {.kind = 0};
-    hs__tf_field f;
-    while (at < end && hs__tf_read_field(&at, end, &f)) {
-        entry e = f.number == META_COLLECTION ? read_entry(f.value) : (entry){.kind = 0};
+    hs__field f;
+    while (hs__fields_next(&fields, &f)) {
+        entry e = f.number == META_COLLECTION ? read_entry(f.bytes) : (entry){.kind = 0};
         if (f.number == META_COLLECTION && is_key(&e, key))
             found = e;
     }

@@ -159,14 +159,6 @@ hs__tf_backend *hs__tf_of(hs_backend backend);
 /* Adds the graph and the collections of a file's contents to the backend. */
 hs_code hs__tf_import(hs__tf_backend *backend, hs_bytes file, hs_error *err);
 
-/* A field of a serialized message. */
-typedef struct {
-    uint64_t number;
-    hs_bytes value; /* of a field with a length; otherwise empty */
-} hs__tf_field;
-/* Reads the field at *at and moves *at past it. Returns false if the field is truncated or invalid. */
-bool hs__tf_read_field(const unsigned char **at, const unsigned char *end, hs__tf_field *out);
-
 /* meta_graph.c: the current MetaGraphDef without graph_def and saver_def. Valid until the next call. */
 hs_code hs__tf_meta_graph(void *self, hs_bytes *out, hs_error *err);
 

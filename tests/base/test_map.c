@@ -175,15 +175,6 @@ static void the_keyed_hash_is_siphash_1_3(void **state)
     assert_true(hash_of(other, "a") != hash_of(none, "a"));
 }
 
-static void words_hash_like_their_bytes(void **state)
-{
-    (void)state;
-    const uint64_t key[2] = {1, 2}, words[] = {0x6867666564636261u, 0x706f6e6d6c6b6a69u};
-    assert_true(hs__hash_words(key, words, 2) == hash_of(key, "abcdefghijklmnop"));
-    assert_true(hs__hash_words(key, words, 1) == hash_of(key, "abcdefgh"));
-    assert_true(hs__hash_words(key, words, 0) == hash_of(key, ""));
-}
-
 static uint64_t hash_in(const hs__map *of)
 {
     size_t i = 0;
@@ -257,7 +248,6 @@ int main(void)
         TEST(a_freed_map_is_empty_and_usable),
         TEST(the_hash_includes_the_end_of_a_name),
         TEST(the_keyed_hash_is_siphash_1_3),
-        TEST(words_hash_like_their_bytes),
         TEST(each_map_hashes_with_its_own_key),
         TEST(without_random_numbers_maps_have_a_key_too),
         TEST(every_allocation_may_fail),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SUMMARY_WIRE_READ_H
-#define HS_SUMMARY_WIRE_READ_H
+#ifndef HS_BASE_WIRE_READ_H
+#define HS_BASE_WIRE_READ_H
 
 #include "base/buffer.h"
 
@@ -19,7 +19,7 @@ typedef struct hs__field {
     uint64_t number;
     int type;
     uint64_t value; /* of a number: its bits */
-    hs_bytes bytes; /* of type HS__WIRE_BYTES */
+    hs_bytes bytes; /* of type HS__WIRE_BYTES. Otherwise, data is NULL */
 } hs__field;
 
 static inline hs__fields hs__fields_of(hs_bytes message)
@@ -40,9 +40,5 @@ static inline hs_string hs__field_text(const hs__field *field)
 {
     return (hs_string){field->bytes.data, field->bytes.size};
 }
-
-/* The number with these bits. */
-float hs__float_of(uint64_t bits);
-double hs__double_of(uint64_t bits);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fields in protobuf's wire format. A message inside is appended first; hs__end_field then inserts its length. */
-#include "summary/wire_write.h"
+#include "base/wire_write.h"
 
 #include "base/proto.h"
+#include "base/wire_read.h"
 
 #include <string.h>
-
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
 static void put_tag(hs__buffer *out, uint32_t field, uint32_t wire_type)
 {
@@ -17,18 +16,23 @@ void hs__put_integer(hs__buffer *out, uint32_t field, uint64_t value)
 {
     if (!value)
         return;
-    put_tag(out, field, VARINT);
+    put_tag(out, field, HS__WIRE_VARINT);
     hs__buffer_varint(out, value);
+}
+
+void hs__put_fixed32(hs__buffer *out, uint32_t field, uint32_t value)
+{
+    if (!value)
+        return;
+    put_tag(out, field, HS__WIRE_FIXED32);
+    hs__buffer_fixed32(out, value);
 }
 
 void hs__put_float(hs__buffer *out, uint32_t field, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    if (!bits)
-        return;
-    put_tag(out, field, FIXED32);
-    hs__buffer_fixed32(out, bits);
+    hs__put_fixed32(out, field, bits);
 }
 
 void hs__put_double(hs__buffer *out, uint32_t field, double value)
@@ -37,7 +41,7 @@ void hs__put_double(hs__buffer *out, uint32_t field, double value)
     memcpy(&bits, &value, sizeof bits);
     if (!bits)
         return;
-    put_tag(out, field, FIXED64);
+    put_tag(out, field, HS__WIRE_FIXED64);
     hs__buffer_fixed64(out, bits);
 }
 
@@ -49,7 +53,7 @@ void hs__put_string(hs__buffer *out, uint32_t field, const char *text)
 
 size_t hs__begin_field(hs__buffer *out, uint32_t field)
 {
-    put_tag(out, field, BYTES);
+    put_tag(out, field, HS__WIRE_BYTES);
     return out->size;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_SUMMARY_WIRE_WRITE_H
-#define HS_SUMMARY_WIRE_WRITE_H
+#ifndef HS_BASE_WIRE_WRITE_H
+#define HS_BASE_WIRE_WRITE_H
 
 #include "base/buffer.h"
 
@@ -8,6 +8,7 @@
  * fields that are 0 or empty are omitted. */
 
 void hs__put_integer(hs__buffer *out, uint32_t field, uint64_t value);
+void hs__put_fixed32(hs__buffer *out, uint32_t field, uint32_t value);
 void hs__put_float(hs__buffer *out, uint32_t field, float value);
 void hs__put_double(hs__buffer *out, uint32_t field, double value);
 void hs__put_string(hs__buffer *out, uint32_t field, const char *text); /* NULL: omitted */
