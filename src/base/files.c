@@ -3,8 +3,6 @@
  * whole files, replacing, deleting, directories, locks. */
 #include "base/files.h"
 
-#include "base/locks_posix.h"
-
 #include "base/error.h"
 
 #include <errno.h>
@@ -186,26 +184,6 @@ hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err
     code = hs__file_result(code, path, &error);
     hs__error_copy(err, &error);
     return code;
-}
-
-static bool is_posix_lock(const hs_env *env, const void *lock)
-{
-    return lock && env->files.ops->lock == hs__posix_lock;
-}
-
-bool hs__lock_is_shared(const hs_env *env, const void *lock)
-{
-    return is_posix_lock(env, lock) && hs__posix_lock_is_shared(lock);
-}
-
-bool hs__lock_claim(const hs_env *env, void *lock, const void *session)
-{
-    return !is_posix_lock(env, lock) || hs__posix_lock_claim(lock, session);
-}
-
-bool hs__lock_is_open_to(const hs_env *env, const void *lock, const void *session)
-{
-    return !is_posix_lock(env, lock) || hs__posix_lock_is_open_to(lock, session);
 }
 
 void hs__unlock(const hs_env *env, void *lock)

@@ -61,10 +61,13 @@ bool hs__file_missing(const hs_env *env, const char *path);
 /* Locks `path`, or checks that *lock still holds it. *lock stays NULL if hs_env.files has no locks. FAILED_PRECONDITION:
  * another process holds it. UNIMPLEMENTED: this disk has no locks. */
 hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err);
-/* True if another lock in this process, apart from claims, is known to hold the same path. False for NULL. */
+/* True if this process has other holds of the file, not counting claims. For NULL, and for locks of hs_env.files of the
+ * program, this is unknown: false. */
 bool hs__lock_is_shared(const hs_env *env, const void *lock);
-/* As hs__posix_lock_claim and hs__posix_lock_is_open_to. True for NULL, and for locks of hs_env.files of the program. */
+/* Makes the hold a claim of `session`, an address, until the hold is unlocked. False if another session has claimed the
+ * file. */
 bool hs__lock_claim(const hs_env *env, void *lock, const void *session);
+/* False if a session other than this one has claimed the file. */
 bool hs__lock_is_open_to(const hs_env *env, const void *lock, const void *session);
 /* NULL is allowed. */
 void hs__unlock(const hs_env *env, void *lock);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks by fcntl: unlike other locks, a child process does not inherit them, as it may outlive the holder. But they belong
  * to the process as a whole, and the kernel releases them when any descriptor of the file is closed. So all holds of a file
- * share one descriptor, and a global table has the files that the process has locked. It is the library's only state that
- * does not belong to an object: it mirrors the kernel's state of the process. Other code in the process may still open and
- * close the file. So users of a lock call hs__posix_lock with it from time to time, which acquires it again.
- *
- * hs__posix_lock opens the file, or finds it in the table, and locks it (lock_named, acquire). A hold then refers to it. */
+ * share one descriptor, and a global list has the holds of the process. It is the library's only state that does not belong
+ * to an object: it mirrors the kernel's state of the process. Other code in the process may still open and close the file.
+ * So users of a lock call hs__posix_lock with it from time to time, which acquires it again. */
 #include "base/locks_posix.h"
+#include "base/files.h"
 #include "base/redirect_posix.h"
 #include "base/write_posix.h"
 
@@ -21,54 +20,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file with holds. */
-typedef struct locked_file {
-    struct locked_file *next;
+typedef struct hold {
+    struct hold *next;
     dev_t device;
     ino_t inode;
-    int descriptor;
-    size_t holds;        /* all that refer to this file. The last one closes the descriptor */
-    pid_t owner;         /* the process that has the lock; after a fork, not this process */
-    size_t owned;        /* holds of the owner. The last one releases the lock */
-    bool is_named;       /* the owner is written in the file */
-    const void *session; /* which has claimed it; NULL: none */
-    size_t claims;       /* holds of the owner that have claimed it for this session */
-} locked_file;
-
-typedef struct {
-    locked_file *file;
+    int descriptor;      /* of the file; all its holds have the same. The last one closes it */
     pid_t owner;         /* if not this process: inherited by a fork, and not locked until hs__posix_lock acquires it */
     const void *session; /* for which it claims the file; NULL: none */
-} posix_hold;
+} hold;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the list */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static locked_file *files;
+static hold *holds;
 
-static void lock_table(void)
+static void lock_list(void)
 {
     pthread_mutex_lock(&mutex);
 }
 
-static void unlock_table(void)
+static void unlock_list(void)
 {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Without this, a child that is forked during a change has an inconsistent table and a mutex that is locked forever. */
+/* Without this, a child that is forked during a change has an inconsistent list and a mutex that is locked forever. */
 static void watch_forks(void)
 {
-    pthread_atfork(lock_table, unlock_table, unlock_table);
+    pthread_atfork(lock_list, unlock_list, unlock_list);
 }
 
 /* The kernel's lock. */
-
-/* False: the file has hard links and may belong to another user. It is locked, but neither written nor read. */
-static bool has_one_name(int descriptor)
-{
-    struct stat found;
-    return fstat(descriptor, &found) == 0 && found.st_nlink < 2;
-}
 
 static int set_lock(int descriptor, short type)
 {
@@ -80,60 +61,31 @@ static int set_lock(int descriptor, short type)
     return result;
 }
 
-/* Acquires the lock, or confirms that the process has it. Writes the name of the process to the file, for messages. */
-static hs_code acquire(locked_file *file, const char *path, hs_error *err)
+/* Acquires the lock, or confirms that the process has it. Writes the name of the process to the file, for messages. A file
+ * with hard links may belong to another user: it is locked, but neither written nor read. */
+static hs_code acquire(int descriptor, const char *path, hs_error *err)
 {
-    const int descriptor = file->descriptor;
-    const pid_t process = getpid();
-    char text[192], host[128] = "this host";
-    if (set_lock(descriptor, F_WRLCK) != 0) {
-        file->is_named = false;
-        if (errno == EINVAL || errno == ENOLCK || errno == ENOSYS || errno == ENOTSUP)
-            return hs_error_set_errno(err, ENOTSUP, "%s: the file system does not support locks", path);
-        if (errno != EACCES && errno != EAGAIN)
-            return hs_error_set_errno(err, errno, "%s: cannot lock it", path);
-        ssize_t length = has_one_name(descriptor) ? pread(descriptor, text, sizeof text - 1, 0) : 0;
-        text[length > 0 ? length : 0] = '\0';
+    char text[192] = "", mine[192], host[128] = "this host";
+    struct stat found;
+    const bool is_locked = set_lock(descriptor, F_WRLCK) == 0;
+    const int error = errno;
+    const bool has_one_name = fstat(descriptor, &found) == 0 && found.st_nlink < 2;
+    if (!is_locked && (error == EINVAL || error == ENOLCK || error == ENOSYS || error == ENOTSUP))
+        return hs_error_set_errno(err, ENOTSUP, "%s: the file system does not support locks", path);
+    if (!is_locked && error != EACCES && error != EAGAIN)
+        return hs_error_set_errno(err, error, "%s: cannot lock it", path);
+    ssize_t length = has_one_name ? pread(descriptor, text, sizeof text - 1, 0) : 0;
+    text[length > 0 ? length : 0] = '\0';
+    if (!is_locked) {
         text[strcspn(text, "\n")] = '\0';
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: locked by %s", path, *text ? text : "another process");
     }
-    if (file->owner != process) {
-        file->owner = process;
-        file->owned = file->claims = 0;
-        file->session = NULL;
-        file->is_named = false;
-    }
-    if (!file->is_named && has_one_name(descriptor)) {
-        if (gethostname(host, sizeof host) == 0)
-            host[sizeof host - 1] = '\0';
-        int length = snprintf(text, sizeof text, "process %ld on %s\n", (long)process, host);
-        if (ftruncate(descriptor, 0) == 0 && lseek(descriptor, 0, SEEK_SET) == 0)
-            hs__write(descriptor, text, (size_t)length);
-    }
-    file->is_named = true;
+    if (gethostname(host, sizeof host) == 0)
+        host[sizeof host - 1] = '\0';
+    length = snprintf(mine, sizeof mine, "process %ld on %s\n", (long)getpid(), host);
+    if (has_one_name && strcmp(text, mine) != 0 && ftruncate(descriptor, 0) == 0 && lseek(descriptor, 0, SEEK_SET) == 0)
+        hs__write(descriptor, mine, (size_t)length);
     return HS_OK;
-}
-
-/* The table. Its mutex is held. */
-
-static locked_file *find(const struct stat *found)
-{
-    locked_file *file = files;
-    while (file && (file->device != found->st_dev || file->inode != found->st_ino))
-        file = file->next;
-    return file;
-}
-
-static void forget_if_unheld(locked_file *file)
-{
-    if (file->holds)
-        return;
-    locked_file **at = &files;
-    while (*at != file)
-        at = &(*at)->next;
-    *at = file->next;
-    close(file->descriptor);
-    free(file);
 }
 
 static hs_code not_a_file(const char *path, hs_error *err)
@@ -178,161 +130,160 @@ static int open_or_create(const char *path)
     }
 }
 
-/* Opens a file that is not in the table under this name, and adds it without holds. */
-static hs_code open_file(const char *path, locked_file **file, hs_error *err)
+/* The list. Its mutex is held. */
+
+static const hold *find(const struct stat *found)
 {
-    struct stat found;
-    int descriptor = open_or_create(path);
-    if (descriptor < 0)
-        return errno == ELOOP || errno == EISDIR ? not_a_file(path, err)
-                                                 : hs_error_set_errno(err, errno, "%s: cannot open it", path);
-    hs_code code = HS_OK;
-    if (fstat(descriptor, &found) != 0)
-        code = hs_error_set_errno(err, errno, "%s", path);
-    else if (!S_ISREG(found.st_mode))
-        code = not_a_file(path, err);
-    else if (!(*file = find(&found)) && !(*file = calloc(1, sizeof **file)))
-        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory to lock it", path);
-    if (code ||
-        (*file)->holds) { /* with holds, it was renamed to `path`. close() releases its lock: the caller acquires it */
-        close(descriptor);
-        return code;
-    }
-    **file = (locked_file){.next = files, .device = found.st_dev, .inode = found.st_ino, .descriptor = descriptor};
-    files = *file;
-    return HS_OK;
+    const hold *at = holds;
+    while (at && (at->device != found->st_dev || at->inode != found->st_ino))
+        at = at->next;
+    return at;
 }
 
-/* Locks the file that has this name now. */
-static hs_code lock_named(const char *path, locked_file **file, hs_error *err)
+/* Locks the file that has this name now, and sets the file of `to`. */
+static hs_code lock_named(const char *path, hold *to, hs_error *err)
 {
     struct stat found;
-    *file = lstat(path, &found) == 0 ? find(&found) : NULL;
-    hs_code code = *file ? HS_OK : open_file(path, file, err);
+    const hold *other = lstat(path, &found) == 0 ? find(&found) : NULL;
+    hs_code code = HS_OK;
+    if (!other) {
+        to->descriptor = open_or_create(path);
+        if (to->descriptor < 0)
+            return errno == ELOOP || errno == EISDIR ? not_a_file(path, err)
+                                                     : hs_error_set_errno(err, errno, "%s: cannot open it", path);
+        if (fstat(to->descriptor, &found) != 0)
+            code = hs_error_set_errno(err, errno, "%s", path);
+        else if (!S_ISREG(found.st_mode))
+            code = not_a_file(path, err);
+        else
+            other = find(&found); /* a held file was renamed to `path` meanwhile. close() releases its lock */
+        if (code || other)
+            close(to->descriptor);
+    }
     if (code)
         return code;
-    if ((code = acquire(*file, path, err)))
-        forget_if_unheld(*file);
+    to->device = found.st_dev;
+    to->inode = found.st_ino;
+    if (other)
+        to->descriptor = other->descriptor;
+    code = acquire(to->descriptor, path, err);
+    if (code && !other)
+        close(to->descriptor);
     return code;
 }
 
-/* Makes a new or inherited hold one of the file's owner. */
-static void adopt(posix_hold *hold)
+/* After a hold has left the file of this descriptor. */
+static void drop(int descriptor)
 {
-    if (hold->owner == hold->file->owner)
-        return;
-    hold->owner = hold->file->owner;
-    hold->file->owned++;
+    bool is_held = false, is_owned = false;
+    for (const hold *at = holds; at; at = at->next)
+        if (at->descriptor == descriptor) {
+            is_held = true;
+            is_owned |= at->owner == getpid();
+        }
+    if (!is_held)
+        close(descriptor);
+    else if (!is_owned)
+        set_lock(descriptor, F_UNLCK);
 }
 
-static bool is_open_to(const locked_file *file, const void *session)
+/* True if this process has another hold of the file, claimed (by a session other than `session`) or not. */
+static bool has_other(const hold *of, bool claimed, const void *session)
 {
-    return !file->session || file->session == session;
+    for (const hold *at = holds; at; at = at->next)
+        if (at != of && at->descriptor == of->descriptor && at->owner == getpid() &&
+            (claimed ? at->session && at->session != session : !at->session))
+            return true;
+    return false;
 }
 
-static bool claim(posix_hold *hold, const void *session)
+static bool is_open_to(const hold *of, const void *session)
 {
-    locked_file *file = hold->file;
-    if (!is_open_to(file, session))
-        return false;
-    file->claims += !hold->session;
-    hold->session = file->session = session;
-    return true;
-}
-
-static void release(posix_hold *hold)
-{
-    locked_file *file = hold->file;
-    if (hold->session && hold->owner == file->owner && --file->claims == 0)
-        file->session = NULL;
-    hold->session = NULL;
-    file->holds--;
-    if (hold->owner == file->owner && --file->owned == 0 && file->owner == getpid()) {
-        set_lock(file->descriptor, F_UNLCK);
-        file->is_named = false;
-    }
-    forget_if_unheld(file);
-}
-
-static hs_code renew(posix_hold *hold, const char *path, hs_error *err)
-{
-    locked_file *file;
-    hs_code code = lock_named(path, &file, err);
-    if (code)
-        return code;
-    const void *session = hold->session;
-    if (file == hold->file) {
-        adopt(hold);
-        return HS_OK;
-    }
-    file->holds++; /* the old file was deleted or renamed */
-    release(hold);
-    *hold = (posix_hold){.file = file};
-    adopt(hold);
-    if (session)
-        claim(hold, session);
-    return HS_OK;
-}
-
-static hs_code add_hold(const char *path, void **lock, hs_error *err)
-{
-    posix_hold *made = calloc(1, sizeof *made);
-    if (!made)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory to lock it", path);
-    hs_code code = lock_named(path, &made->file, err);
-    if (code) {
-        free(made);
-        return code;
-    }
-    made->file->holds++;
-    adopt(made);
-    *lock = made;
-    return HS_OK;
+    return (!of->session || of->session == session) && !has_other(of, true, session);
 }
 
 hs_code hs__posix_lock(void *user, const char *path, void **lock, hs_error *err)
 {
     char buffer[PATH_MAX];
+    hold *of = *lock ? *lock : calloc(1, sizeof *of);
     (void)user;
     path = hs__redirected(path, buffer);
+    if (!of)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory to lock it", path);
     pthread_once(&once, watch_forks);
-    lock_table();
-    hs_code code = *lock ? renew(*lock, path, err) : add_hold(path, lock, err);
-    unlock_table();
+    lock_list();
+    hold now = *of;
+    hs_code code = lock_named(path, &now, err);
+    if (!code) {
+        const int before = of->descriptor;
+        now.owner = getpid();
+        if (now.owner != of->owner)
+            now.session = NULL; /* the parent's claim is not inherited */
+        *of = now;
+        if (!*lock) {
+            of->next = holds;
+            holds = of;
+        } else if (before != of->descriptor) { /* the old file was deleted or renamed */
+            drop(before);
+            if (has_other(of, true, of->session))
+                of->session = NULL;
+        }
+        *lock = of;
+    } else if (!*lock) {
+        free(of);
+    }
+    unlock_list();
     return code;
 }
 
 void hs__posix_unlock(void *user, void *lock)
 {
+    hold *of = lock, **at = &holds;
     (void)user;
-    lock_table();
-    release(lock);
-    unlock_table();
-    free(lock);
+    lock_list();
+    while (*at != of)
+        at = &(*at)->next;
+    *at = of->next;
+    drop(of->descriptor);
+    unlock_list();
+    free(of);
 }
 
-bool hs__posix_lock_is_shared(const void *lock)
+/* What only locks of this file know. */
+
+static bool is_posix_lock(const hs_env *env, const void *lock)
 {
-    const posix_hold *hold = lock;
-    const locked_file *file = hold->file;
-    lock_table();
-    bool shared = hold->owner == getpid() && file->owner == hold->owner && file->owned - file->claims > !hold->session;
-    unlock_table();
-    return shared;
+    return lock && env->files.ops->lock == hs__posix_lock;
 }
 
-bool hs__posix_lock_is_open_to(const void *lock, const void *session)
+bool hs__lock_is_shared(const hs_env *env, const void *lock)
 {
-    lock_table();
-    bool open = is_open_to(((const posix_hold *)lock)->file, session);
-    unlock_table();
-    return open;
+    if (!is_posix_lock(env, lock))
+        return false;
+    lock_list();
+    const bool is_shared = ((const hold *)lock)->owner == getpid() && has_other(lock, false, NULL);
+    unlock_list();
+    return is_shared;
 }
 
-bool hs__posix_lock_claim(void *lock, const void *session)
+bool hs__lock_is_open_to(const hs_env *env, const void *lock, const void *session)
 {
-    lock_table();
-    bool claimed = claim(lock, session);
-    unlock_table();
-    return claimed;
+    if (!is_posix_lock(env, lock))
+        return true;
+    lock_list();
+    const bool is_open = is_open_to(lock, session);
+    unlock_list();
+    return is_open;
+}
+
+bool hs__lock_claim(const hs_env *env, void *lock, const void *session)
+{
+    if (!is_posix_lock(env, lock))
+        return true;
+    lock_list();
+    const bool is_open = is_open_to(lock, session);
+    if (is_open)
+        ((hold *)lock)->session = session;
+    unlock_list();
+    return is_open;
 }

@@ -10,12 +10,5 @@
  * time. */
 hs_code hs__posix_lock(void *user, const char *path, void **lock, hs_error *err);
 void hs__posix_unlock(void *user, void *lock);
-/* True if this process has other holds of the file, not counting claims. */
-bool hs__posix_lock_is_shared(const void *lock);
-/* Makes the hold a claim of `session`, an address, until the hold is unlocked. False if another session has claimed the
- * file. */
-bool hs__posix_lock_claim(void *lock, const void *session);
-/* False if a session other than this one has claimed the file. */
-bool hs__posix_lock_is_open_to(const void *lock, const void *session);
 
 #endif

@@ -6,7 +6,7 @@
 #endif
 #include "support/test.h"
 
-#include "base/locks_posix.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -568,17 +568,17 @@ static void a_claim_closes_the_file_to_other_sessions(void **state)
     int one, other;
     void *locks[] = {hold("a"), hold("a"), hold("a")};
     (void)state;
-    assert_true(hs__posix_lock_is_open_to(locks[0], &other));
-    assert_true(hs__posix_lock_claim(locks[0], &one));
-    assert_true(hs__posix_lock_claim(locks[0], &one));
-    assert_true(hs__posix_lock_claim(locks[1], &one));
-    assert_false(hs__posix_lock_claim(locks[2], &other));
-    assert_false(hs__posix_lock_is_open_to(locks[2], &other));
-    assert_true(hs__posix_lock_is_open_to(locks[2], &one));
+    assert_true(hs__lock_is_open_to(hs_env_default(), locks[0], &other));
+    assert_true(hs__lock_claim(hs_env_default(), locks[0], &one));
+    assert_true(hs__lock_claim(hs_env_default(), locks[0], &one));
+    assert_true(hs__lock_claim(hs_env_default(), locks[1], &one));
+    assert_false(hs__lock_claim(hs_env_default(), locks[2], &other));
+    assert_false(hs__lock_is_open_to(hs_env_default(), locks[2], &other));
+    assert_true(hs__lock_is_open_to(hs_env_default(), locks[2], &one));
     fs->unlock(NULL, locks[0]);
-    assert_false(hs__posix_lock_claim(locks[2], &other));
+    assert_false(hs__lock_claim(hs_env_default(), locks[2], &other));
     fs->unlock(NULL, locks[1]);
-    assert_true(hs__posix_lock_claim(locks[2], &other));
+    assert_true(hs__lock_claim(hs_env_default(), locks[2], &other));
     fs->unlock(NULL, locks[2]);
 }
 
@@ -588,12 +588,12 @@ static void a_claimed_file_is_not_shared(void **state)
     int one;
     void *claimed = hold("a"), *used = hold("a");
     (void)state;
-    assert_true(hs__posix_lock_is_shared(used));
-    assert_true(hs__posix_lock_claim(claimed, &one));
-    assert_false(hs__posix_lock_is_shared(used));
-    assert_true(hs__posix_lock_is_shared(claimed));
+    assert_true(hs__lock_is_shared(hs_env_default(), used));
+    assert_true(hs__lock_claim(hs_env_default(), claimed, &one));
+    assert_false(hs__lock_is_shared(hs_env_default(), used));
+    assert_true(hs__lock_is_shared(hs_env_default(), claimed));
     fs->unlock(NULL, used);
-    assert_false(hs__posix_lock_is_shared(claimed));
+    assert_false(hs__lock_is_shared(hs_env_default(), claimed));
     fs->unlock(NULL, claimed);
 }
 
@@ -603,13 +603,13 @@ static void a_renewed_claim_stays(void **state)
     int one, other;
     void *claimed = hold("a");
     (void)state;
-    assert_true(hs__posix_lock_claim(claimed, &one));
+    assert_true(hs__lock_claim(hs_env_default(), claimed, &one));
     assert_int_equal(unlink(in("a")), 0);
     renew(claimed, "a");
     void *second = hold("a");
-    assert_false(hs__posix_lock_claim(second, &other));
+    assert_false(hs__lock_claim(hs_env_default(), second, &other));
     fs->unlock(NULL, claimed);
-    assert_true(hs__posix_lock_claim(second, &other));
+    assert_true(hs__lock_claim(hs_env_default(), second, &other));
     fs->unlock(NULL, second);
 }
 
@@ -626,7 +626,7 @@ static int claim_in_child(void *user)
     char byte;
     if (read(from->released[0], &byte, 1) != 1 || fs->lock(NULL, in("a"), &from->lock, &err))
         return 1;
-    return hs__posix_lock_claim(from->lock, &mine) ? 0 : 2;
+    return hs__lock_claim(hs_env_default(), from->lock, &mine) ? 0 : 2;
 }
 
 static void a_claim_is_not_inherited(void **state)
@@ -635,7 +635,7 @@ static void a_claim_is_not_inherited(void **state)
     inheritance from = {.lock = hold("a")};
     (void)state;
     assert_int_equal(pipe(from.released), 0);
-    assert_true(hs__posix_lock_claim(from.lock, &one));
+    assert_true(hs__lock_claim(hs_env_default(), from.lock, &one));
     pid_t child = begin(claim_in_child, &from);
     fs->unlock(NULL, from.lock);
     assert_int_equal(write(from.released[1], "", 1), 1);
