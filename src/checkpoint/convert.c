@@ -101,14 +101,21 @@ static hs_code to_safetensors(const hs_env *env, const char *from, const char *t
 typedef struct {
     hs__safetensors_reader *reader;
     const hs__safetensors_entry *entry;
-    uint64_t done;
-} position;
+} stored;
 
-static hs_code fill(void *user, void *to, size_t bytes, hs_error *err)
+static hs_code produce(void *source, hs__bundle_write_fn put, void *user, hs_error *err)
 {
-    position *at = user;
-    hs_code code = hs__safetensors_read(at->reader, at->entry, at->done, to, bytes, err);
-    at->done += bytes;
+    enum { PIECE = 1 << 18 };
+    const stored *from = source;
+    const size_t bytes = (size_t)from->entry->bytes, room = bytes < PIECE ? bytes : PIECE;
+    char *piece = hs__realloc(from->reader->env, NULL, room, 1);
+    hs_code code = piece ? HS_OK : hs__no_memory(err, room, from->entry->name);
+    for (size_t done = 0, n; !code && done < bytes; done += n) {
+        n = bytes - done < PIECE ? bytes - done : PIECE;
+        if (!(code = hs__safetensors_read(from->reader, from->entry, done, piece, n, err)))
+            code = put(user, piece, n, err);
+    }
+    hs__free(from->reader->env, piece);
     return code;
 }
 
@@ -133,12 +140,12 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
         hs__bundle_writer_open(&writer, reader->env, files->data_tmp[0], files->names.first, files->names.of, err);
     for (size_t i = 0; !code && i < reader->header.n; i++) {
         const hs__safetensors_entry *entry = &reader->header.entries[i];
-        position at = {reader, entry, 0};
+        stored from = {reader, entry};
         if ((code = hs__safetensors_check(reader, entry, err)))
             break;
         code = entry->dtype == HS_UINT8 && entry->shape.rank == 1 && is_identity(entry->name)
                    ? add_text(&writer, reader, entry, err)
-                   : hs__bundle_writer_add_from(&writer, entry->name, entry->dtype, &entry->shape, fill, &at, err);
+                   : hs__bundle_writer_add_from(&writer, entry->name, entry->dtype, &entry->shape, produce, &from, err);
     }
     if (!code)
         code = hs__bundle_writer_finish(&writer, files->index_tmp, err);

@@ -111,7 +111,7 @@ static hs_code write_item(void *user, const hs__save_item *item, hs_error *err)
     if (item->copied_from)
         return hs__bundle_writer_add_copy(writer, item->copied_from, hs__bundle_find(item->copied_from, item->name), err);
     if (item->produce)
-        return hs__bundle_writer_add_bytes(writer, item->name, item->produce, item->source, err);
+        return hs__bundle_writer_add_from(writer, item->name, HS_UINT8, NULL, item->produce, item->source, err);
     return item->slice ? hs__bundle_writer_add_slice(writer, item->name, &item->slice->shape, item->slice->starts,
                                                      &item->value, err)
                        : hs__bundle_writer_add(writer, item->name, &item->value, err);

@@ -7,7 +7,6 @@
 #include "base/stream.h"
 #include "base/tensor.h"
 #include "formats/box.h"
-#include "formats/check.h"
 #include "formats/read_progress.h"
 
 /* TensorFlow's V2 tensor bundle: PREFIX.index, a table of entries, and data files PREFIX.data-SHARD-of-SHARDS.
@@ -73,15 +72,12 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
                                int32_t shards, hs_error *err);
 /* Appends a host tensor. INVALID_ARGUMENT: the name is empty or already used. */
 hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err);
-/* The same for numbers that are not in memory: `fill` writes the next `bytes` of them, whole elements, to `to`. */
-typedef hs_code (*hs__bundle_fill_fn)(void *user, void *to, size_t bytes, hs_error *err);
-hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
-                                   hs__bundle_fill_fn fill, void *user, hs_error *err);
-/* The same for a vector of uint8 of unknown length: `produce` calls `put` with all bytes, in pieces of any size. */
+/* The same for numbers that are not in memory: `produce` calls `put` with all bytes, in pieces of whole elements. Without a
+ * shape, the tensor is a vector of unknown length. */
 typedef hs_code (*hs__bundle_write_fn)(void *user, const void *piece, size_t bytes, hs_error *err);
 typedef hs_code (*hs__bundle_produce_fn)(void *source, hs__bundle_write_fn put, void *user, hs_error *err);
-hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce_fn produce,
-                                    void *source, hs_error *err);
+hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
+                                   hs__bundle_produce_fn produce, void *source, hs_error *err);
 /* Appends the slice at `starts` of a tensor of shape `whole`. A slice that is the whole tensor is added as the tensor. The
  * slices need not cover the tensor. INVALID_ARGUMENT: the slice is outside the tensor, overlaps another slice, or has
  * another dtype or shape of the tensor than earlier slices. */

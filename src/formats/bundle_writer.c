@@ -22,58 +22,25 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
     return writer->failed = hs__stream_open(&writer->data, env, path, err);
 }
 
-static void note_nonfinite(hs__bundle_writer *writer, const hs__checked *checked, const char *name)
-{
-    if (checked->nonfinite.first_index >= 0 && !writer->ignores_nonfinite && writer->n_nonfinite++ == 0) {
-        writer->nonfinite = checked->nonfinite;
-        writer->nonfinite_name = name;
-    }
-}
+/* Checksum and check for NaN, computed over the data while it is written. */
+typedef struct {
+    uint32_t crc; /* CRC-32C, not masked */
+    hs_nonfinite nonfinite;
+} checked_data;
 
-static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
+/* Adds a piece of `n` bytes, whole elements, that begins at byte `at`. */
+static void check_piece(checked_data *checked, hs_dtype dtype, const void *piece, uint64_t at, size_t n)
 {
-    const char *data = tensor->data;
-    hs__checked checked = HS__NOT_CHECKED;
-    hs_code code = HS_OK;
-    for (size_t done = 0, n; !code && done < tensor->bytes; done += n) {
-        n = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
-        hs__check_piece(&checked, tensor->dtype, data + done, done, n);
-        code = hs__stream_write(&writer->data, data + done, n, err);
-    }
-    entry->bytes = tensor->bytes;
-    entry->crc = hs__crc32c_mask(checked.crc);
-    note_nonfinite(writer, &checked, entry->name);
-    return code;
-}
-
-static hs_code write_strings(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
-{
-    const hs_string *strings = tensor->data;
-    size_t n = tensor->bytes / sizeof *strings;
-    hs__buffer lengths;
-    hs__buffer_init(&lengths, writer->env);
-    uint32_t crc = hs__bundle_put_lengths(&lengths, strings, n, hs__big_endian());
-    hs_code code = hs__buffer_check(&lengths, entry->name, err);
-    if (!code)
-        code = hs__stream_write(&writer->data, lengths.data, lengths.size, err);
-    entry->bytes = lengths.size;
-    hs__buffer_free(&lengths);
-    for (size_t i = 0; i < n && !code; i++) {
-        crc = hs__crc32c(crc, strings[i].data, strings[i].bytes);
-        entry->bytes += strings[i].bytes;
-        if (strings[i].bytes)
-            code = hs__stream_write(&writer->data, strings[i].data, strings[i].bytes, err);
-    }
-    entry->crc = hs__crc32c_mask(crc);
-    return code;
-}
-
-/* Reserves room for one more entry, and adds its name. */
-static hs_code add_name(hs__bundle_writer *writer, const char *name, const char **kept, hs_error *err)
-{
-    hs_code code = hs__reserve(writer->env, &writer->entries, &writer->entries_capacity, writer->n_entries + 1,
-                               sizeof *writer->entries, err);
-    return code ? code : hs__map_add(&writer->names, name, writer->n_entries, kept, err);
+    size_t size = hs_dtype_size(dtype);
+    hs_tensor tensor = hs_tensor_of(dtype, (hs_shape){.rank = 1, .dims = {(int64_t)(n / size)}}, piece);
+    hs_nonfinite found = hs_tensor_nonfinite(&tensor);
+    hs_nonfinite *all = &checked->nonfinite;
+    if (all->first_index < 0 && found.first_index >= 0)
+        all->first_index = found.first_index + (int64_t)(at / size);
+    all->nan += found.nan;
+    all->positive_infinity += found.positive_infinity;
+    all->negative_infinity += found.negative_infinity;
+    checked->crc = hs__crc32c(checked->crc, piece, n);
 }
 
 /* Writes zeros up to the next aligned offset, where the data of an entry begins. */
@@ -92,26 +59,95 @@ static hs_code align(hs__bundle_writer *writer, hs_error *err)
     return code;
 }
 
-/* Aligns the data of the entry, and fills the entry for a tensor with the dtype and shape of `kind`. */
-static hs_code place_data(hs__bundle_writer *writer, const hs_tensor *kind, hs__bundle_entry *entry, hs_error *err)
+/* The data of an entry that is written. */
+typedef struct {
+    hs__bundle_writer *writer;
+    hs__bundle_entry *entry;
+    checked_data checked;
+} writing;
+
+/* hs__bundle_write_fn. Appends bytes; of numbers, whole elements. */
+static hs_code put(void *user, const void *data, size_t bytes, hs_error *err)
 {
-    hs_code code = align(writer, err);
-    entry->dtype = (int32_t)kind->dtype;
-    entry->shard = writer->shard;
-    entry->shape = hs_tensor_shape(kind);
-    entry->offset = writer->offset;
+    writing *w = user;
+    const bool has_numbers = hs__dtype_valid(w->entry->dtype) && w->entry->dtype != HS_STRING;
+    const char *from = data;
+    hs_code code = HS_OK;
+    for (size_t done = 0, n; !code && done < bytes; done += n) {
+        n = bytes - done < PIECE ? bytes - done : PIECE;
+        check_piece(&w->checked, has_numbers ? (hs_dtype)w->entry->dtype : HS_UINT8, from + done, w->entry->bytes, n);
+        w->entry->bytes += n;
+        code = hs__stream_write(&w->writer->data, from + done, n, err);
+    }
     return code;
 }
 
-static hs_code write_data(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
+/* Writes all data of an entry, which `produce` passes to its `put`, at the next aligned offset. */
+static hs_code write_data(hs__bundle_writer *writer, hs__bundle_entry *entry, hs__bundle_produce_fn produce, void *source,
+                          hs_error *err)
 {
-    hs_code code = place_data(writer, tensor, entry, err);
-    if (code)
-        return code;
-    code =
-        tensor->dtype == HS_STRING ? write_strings(writer, tensor, entry, err) : write_numbers(writer, tensor, entry, err);
+    writing w = {writer, entry, {.nonfinite = {.first_index = -1}}};
+    hs_code code = align(writer, err);
+    entry->shard = writer->shard;
+    entry->offset = writer->offset;
+    entry->bytes = 0;
+    if (!code)
+        code = produce(source, put, &w, err);
+    entry->crc = hs__crc32c_mask(w.checked.crc);
     writer->offset += entry->bytes;
+    if (w.checked.nonfinite.first_index >= 0 && !writer->ignores_nonfinite && writer->n_nonfinite++ == 0) {
+        writer->nonfinite = w.checked.nonfinite;
+        writer->nonfinite_name = entry->name;
+    }
     return code;
+}
+
+/* The data of a host tensor. */
+typedef struct {
+    const hs_tensor *tensor;
+    uint32_t crc; /* of strings, whose checksum is not that of their bytes */
+} host_data;
+
+static hs_code produce_host(void *source, hs__bundle_write_fn write, void *user, hs_error *err)
+{
+    host_data *host = source;
+    const hs_tensor *tensor = host->tensor;
+    if (tensor->dtype != HS_STRING)
+        return write(user, tensor->data, tensor->bytes, err);
+    const hs_string *strings = tensor->data;
+    const size_t n = tensor->bytes / sizeof *strings;
+    hs__bundle_writer *writer = ((writing *)user)->writer;
+    hs__buffer lengths;
+    hs__buffer_init(&lengths, writer->env);
+    host->crc = hs__bundle_put_lengths(&lengths, strings, n, hs__big_endian());
+    hs_code code = hs__buffer_check(&lengths, "the lengths of strings", err);
+    if (!code)
+        code = write(user, lengths.data, lengths.size, err);
+    hs__buffer_free(&lengths);
+    for (size_t i = 0; i < n && !code; i++) {
+        host->crc = hs__crc32c(host->crc, strings[i].data, strings[i].bytes);
+        code = write(user, strings[i].data, strings[i].bytes, err);
+    }
+    return code;
+}
+
+static hs_code write_host(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
+{
+    host_data host = {.tensor = tensor};
+    entry->dtype = (int32_t)tensor->dtype;
+    entry->shape = hs_tensor_shape(tensor);
+    hs_code code = write_data(writer, entry, produce_host, &host, err);
+    if (tensor->dtype == HS_STRING)
+        entry->crc = hs__crc32c_mask(host.crc);
+    return code;
+}
+
+/* Reserves room for one more entry, and adds its name. */
+static hs_code add_name(hs__bundle_writer *writer, const char *name, const char **kept, hs_error *err)
+{
+    hs_code code = hs__reserve(writer->env, &writer->entries, &writer->entries_capacity, writer->n_entries + 1,
+                               sizeof *writer->entries, err);
+    return code ? code : hs__map_add(&writer->names, name, writer->n_entries, kept, err);
 }
 
 static hs_code check_tensor(const char *name, const hs_tensor *tensor, hs_error *err)
@@ -141,7 +177,7 @@ static hs_code add_tensor(hs__bundle_writer *writer, const char *name, const hs_
     hs_code code = check_tensor(name, tensor, err);
     if (code || (code = add_entry(writer, name, &entry, err)))
         return code;
-    code = write_data(writer, tensor, &entry, err);
+    code = write_host(writer, tensor, &entry, err);
     writer->entries[writer->n_entries++] = entry;
     return code;
 }
@@ -175,7 +211,7 @@ static hs_code add_slice(hs__bundle_writer *writer, const char *name, const hs_s
     if (code)
         return code;
     entry->slices++;
-    code = write_data(writer, tensor, &slice.entry, err);
+    code = write_host(writer, tensor, &slice.entry, err);
     writer->slices[writer->n_slices++] = slice;
     return code;
 }
@@ -193,77 +229,20 @@ hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const
 }
 
 hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
-                                   hs__bundle_fill_fn fill, void *user, hs_error *err)
+                                   hs__bundle_produce_fn produce, void *source, hs_error *err)
 {
     hs__bundle_entry entry;
-    hs__checked checked = HS__NOT_CHECKED;
-    hs_tensor kind = hs_tensor_of(dtype, *shape, NULL);
-    int64_t elements = hs_shape_elements(shape);
     if (writer->failed)
         return failed_before(writer, err);
-    if (elements < 0 || (uint64_t)elements != kind.bytes / hs_dtype_size(dtype))
+    int64_t elements = shape ? hs_shape_elements(shape) : 0;
+    if (elements < 0 || (uint64_t)elements > SIZE_MAX / hs_dtype_size(dtype))
         return writer->failed = hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has an invalid shape", name);
     hs_code code = add_entry(writer, name, &entry, err);
     if (code)
         return writer->failed = code;
-
-    size_t room = kind.bytes < PIECE ? kind.bytes : PIECE;
-    char *piece = hs__realloc(writer->env, NULL, room, 1);
-    if (!(code = place_data(writer, &kind, &entry, err)) && !piece)
-        code = hs__no_memory(err, room, "writing a checkpoint");
-    for (size_t done = 0, n; !code && done < kind.bytes; done += n) {
-        n = kind.bytes - done < PIECE ? kind.bytes - done : PIECE;
-        if ((code = fill(user, piece, n, err)))
-            break;
-        hs__check_piece(&checked, dtype, piece, done, n);
-        code = hs__stream_write(&writer->data, piece, n, err);
-    }
-    hs__free(writer->env, piece);
-    entry.bytes = kind.bytes;
-    entry.crc = hs__crc32c_mask(checked.crc);
-    note_nonfinite(writer, &checked, entry.name);
-    writer->offset += entry.bytes;
-    writer->entries[writer->n_entries++] = entry;
-    return writer->failed = code;
-}
-
-typedef struct {
-    hs__bundle_writer *writer;
-    uint64_t bytes;
-    uint32_t crc;
-} appending;
-
-static hs_code put_bytes(void *user, const void *data, size_t bytes, hs_error *err)
-{
-    appending *a = user;
-    const char *from = data;
-    hs_code code = HS_OK;
-    for (size_t done = 0, n; !code && done < bytes; done += n) {
-        n = bytes - done < PIECE ? bytes - done : PIECE;
-        a->crc = hs__crc32c(a->crc, from + done, n);
-        code = hs__stream_write(&a->writer->data, from + done, n, err);
-    }
-    a->bytes += bytes;
-    return code;
-}
-
-hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce_fn produce,
-                                    void *source, hs_error *err)
-{
-    static const hs_tensor kind = {.dtype = HS_UINT8, .rank = 1};
-    hs__bundle_entry entry;
-    appending a = {.writer = writer};
-    if (writer->failed)
-        return failed_before(writer, err);
-    hs_code code = add_entry(writer, name, &entry, err);
-    if (code)
-        return writer->failed = code;
-    if (!(code = place_data(writer, &kind, &entry, err)))
-        code = produce(source, put_bytes, &a, err);
-    entry.bytes = a.bytes;
-    entry.shape.dims[0] = (int64_t)a.bytes;
-    entry.crc = hs__crc32c_mask(a.crc);
-    writer->offset += entry.bytes;
+    entry.dtype = (int32_t)dtype;
+    code = write_data(writer, &entry, produce, source, err);
+    entry.shape = shape ? *shape : HS_SHAPE((int64_t)(entry.bytes / hs_dtype_size(dtype)));
     writer->entries[writer->n_entries++] = entry;
     return writer->failed = code;
 }
@@ -271,37 +250,37 @@ hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name,
 /* Copying. */
 
 typedef struct {
-    hs__bundle_writer *writer;
-    int32_t dtype;
-    hs__checked checked;
+    hs__bundle_reader *reader;
+    const hs__bundle_entry *from;
+    hs__bundle_write_fn write;
+    void *user;
 } copying;
 
 /* hs__bundle_piece_fn */
 static hs_code copy_piece(void *user, char *piece, size_t at, size_t n, hs_error *err)
 {
-    copying *c = user;
-    if (hs__dtype_valid(c->dtype) && c->dtype != HS_STRING)
-        hs__check_piece(&c->checked, (hs_dtype)c->dtype, piece, at, n);
-    return hs__stream_write(&c->writer->data, piece, n, err);
+    const copying *c = user;
+    (void)at;
+    return c->write(c->user, piece, n, err);
+}
+
+static hs_code produce_copy(void *source, hs__bundle_write_fn write, void *user, hs_error *err)
+{
+    copying *c = source;
+    c->write = write;
+    c->user = user;
+    return hs__bundle_verify_whole(c->reader, c->from, copy_piece, c, err);
 }
 
 /* Copies the data of the tensor or slice `from`, and makes its entry, which has its name. */
 static hs_code copy_data(hs__bundle_writer *writer, hs__bundle_reader *reader, const hs__bundle_entry *from,
                          hs__bundle_entry *entry, hs_error *err)
 {
-    copying c = {writer, from->dtype, HS__NOT_CHECKED};
-    hs_code code = align(writer, err);
-    *entry = (hs__bundle_entry){.name = entry->name,
-                                .dtype = from->dtype,
-                                .shard = writer->shard,
-                                .shape = from->shape,
-                                .offset = writer->offset,
-                                .bytes = from->bytes,
-                                .crc = from->crc};
-    if (!code)
-        code = hs__bundle_verify_whole(reader, from, copy_piece, &c, err);
-    note_nonfinite(writer, &c.checked, entry->name);
-    writer->offset += entry->bytes;
+    copying c = {.reader = reader, .from = from};
+    entry->dtype = from->dtype;
+    entry->shape = from->shape;
+    hs_code code = write_data(writer, entry, produce_copy, &c, err);
+    entry->crc = from->crc;
     return code;
 }
 

@@ -309,15 +309,19 @@ static void a_writer_may_be_closed_without_finish(void **state)
 
 typedef struct {
     const char *from;
+    size_t bytes;
     hs_code code;
 } supply;
 
-static hs_code fill(void *user, void *to, size_t bytes, hs_error *error)
+/* In pieces of a whole number of floats. */
+static hs_code produce(void *source, hs__bundle_write_fn put, void *user, hs_error *error)
 {
-    supply *s = user;
-    memcpy(to, s->from, bytes);
-    s->from += bytes;
-    return s->code ? hs_error_set(error, s->code, "no more") : HS_OK;
+    enum { PIECE = 1000 };
+    const supply *s = source;
+    hs_code code = HS_OK;
+    for (size_t at = 0; !code && at < s->bytes; at += PIECE)
+        code = put(user, s->from + at, s->bytes - at < PIECE ? s->bytes - at : PIECE, error);
+    return s->code ? hs_error_set(error, s->code, "no more") : code;
 }
 
 static void numbers_may_be_added_in_pieces(void **state)
@@ -328,7 +332,8 @@ static void numbers_may_be_added_in_pieces(void **state)
     hs_shape shape = HS_SHAPE(N);
     hs_tensor whole = floats(shape, numbers);
     hs__bundle_writer writer = open_writer();
-    assert_ok(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, fill, &(supply){(char *)numbers, HS_OK}, &err),
+    assert_ok(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, produce,
+                                         &(supply){(char *)numbers, sizeof numbers, HS_OK}, &err),
               &err);
     assert_ok(hs__bundle_writer_add(&writer, "after", &(hs_tensor){.dtype = HS_FLOAT, .dims = {0}, .rank = 1}, &err), &err);
     assert_int_equal(writer.nonfinite.first_index, N - 1);
@@ -344,15 +349,15 @@ static void a_failing_source_of_pieces_fails(void **state)
 {
     (void)state;
     hs_shape shape = HS_SHAPE(2), impossible = HS_SHAPE((int64_t)1 << 62);
-    supply s = {(const char *)one_two, HS_UNAVAILABLE};
+    supply s = {(const char *)one_two, 8, HS_UNAVAILABLE};
     hs__bundle_writer writer = open_writer();
-    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, fill, &s, &err), HS_UNAVAILABLE, &err,
+    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, produce, &s, &err), HS_UNAVAILABLE, &err,
                  "no more");
-    assert_fails(hs__bundle_writer_add_from(&writer, "y", HS_FLOAT, &shape, fill, &s, &err), HS_UNAVAILABLE, &err, "");
+    assert_fails(hs__bundle_writer_add_from(&writer, "y", HS_FLOAT, &shape, produce, &s, &err), HS_UNAVAILABLE, &err, "");
     assert_stays_failed(&writer, HS_UNAVAILABLE);
     writer = open_writer();
-    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &impossible, fill, &s, &err), HS_INVALID_ARGUMENT, &err,
-                 "'x' has an invalid shape");
+    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &impossible, produce, &s, &err), HS_INVALID_ARGUMENT,
+                 &err, "'x' has an invalid shape");
     hs__bundle_writer_close(&writer);
 }
 
