@@ -43,8 +43,6 @@ uint32_t hs__crc32c(uint32_t crc, const void *data, size_t bytes)
 
 #else
 
-#include "base/crc32c_portable.h"
-
 uint32_t hs__crc32c(uint32_t crc, const void *data, size_t bytes)
 {
     return hs__crc32c_by(hs__crc32c_supports(HS__CRC32C_INSTRUCTIONS) ? HS__CRC32C_INSTRUCTIONS : HS__CRC32C_TABLE, crc,

@@ -4,6 +4,7 @@
 
 #include <hooksess/tensor.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,5 +26,16 @@ static inline uint32_t hs__crc32c_unmask(uint32_t masked)
     uint32_t rotated = masked - 0xa282ead8u;
     return (rotated >> 17) | (rotated << 15);
 }
+
+/* CRC-32C without ISA-L, for builds with -DHOOKSESS_ISAL=OFF. It has two implementations, which differ only in speed. */
+typedef enum hs__crc32c_path {
+    HS__CRC32C_TABLE,        /* eight bytes at a time, by tables of 8 KiB. Works everywhere */
+    HS__CRC32C_INSTRUCTIONS, /* the instructions of SSE4.2 or of ARMv8 */
+} hs__crc32c_path;
+
+/* False: this processor lacks the instructions. */
+bool hs__crc32c_supports(hs__crc32c_path path);
+/* hs__crc32c() in one implementation, which must be supported. */
+uint32_t hs__crc32c_by(hs__crc32c_path path, uint32_t crc, const void *data, size_t bytes);
 
 #endif

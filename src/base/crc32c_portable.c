@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C by a table (by_table), or by the instructions of the processor (by_instructions), if it has them. */
-#include "base/crc32c_portable.h"
+#include "base/crc32c.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "base/json_reader.h"
 
 #include "base/c_locale.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "base/json_writer.h"
 
 #include "base/text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>

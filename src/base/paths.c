@@ -20,16 +20,32 @@ const char *hs__path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* The length of the first `length` bytes without the slashes at their end, except the first slash. */
+static size_t without_slashes(const char *path, size_t length)
+{
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    return length;
+}
+
+size_t hs__path_length_without_slashes(const char *path)
+{
+    return without_slashes(path, strlen(path));
+}
+
+/* Makes *path begin with its directory, and returns the directory's length. */
 static size_t directory_length(const char **path)
 {
     size_t length = (size_t)(hs__path_base(*path) - *path);
-    if (!length) {
+    if (!length)
         *path = ".";
-        return 1;
-    }
-    while (length > 1 && (*path)[length - 1] == '/')
-        length--;
-    return length;
+    return length ? without_slashes(*path, length) : 1;
+}
+
+char *hs__path_directory(const hs_env *env, const char *path)
+{
+    const size_t length = directory_length(&path);
+    return hs__strndup(env, path, length);
 }
 
 bool hs__path_same(const char *path, const char *other)
@@ -44,20 +60,4 @@ bool hs__path_is_in(const char *path, const char *directory)
 {
     size_t length = directory_length(&path);
     return length == hs__path_length_without_slashes(directory) && strncmp(path, directory, length) == 0;
-}
-
-char *hs__path_directory(const hs_env *env, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return hs__strdup(env, ".");
-    return hs__strndup(env, path, slash == path ? 1 : (size_t)(slash - path));
-}
-
-size_t hs__path_length_without_slashes(const char *path)
-{
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    return length;
 }

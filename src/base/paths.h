@@ -9,7 +9,7 @@
 /* "DIRECTORY/NAME". The slashes at the end of DIRECTORY are replaced by one. Just NAME if DIRECTORY is "" or NAME is
  * absolute. */
 char *hs__path_join(const hs_env *env, const char *directory, const char *name);
-/* The part before the last '/': "." if the path has no slash, "/" for "/x". */
+/* The part before the last '/', without slashes at its end: "." if the path has no slash, "/" for "/x". */
 char *hs__path_directory(const hs_env *env, const char *path);
 /* The part after the last '/'. Points into `path`. */
 const char *hs__path_base(const char *path);

@@ -179,11 +179,7 @@ void hs_error_prefix(hs_error *err, const char *format, ...)
 
 void hs_error_clear(hs_error *err)
 {
-    if (err) {
-        err->code = HS_OK;
-        err->os_error = 0;
-        err->message[0] = '\0';
-    }
+    hs__clear(err);
 }
 
 hs_code hs__no_memory(hs_error *err, size_t bytes, const char *what)

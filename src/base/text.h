@@ -4,11 +4,24 @@
 
 #include <hooksess/status.h>
 
-#include "base/utf8.h"
-
 #include <stdint.h>
 
 /* Text from outside the library: names and messages may contain any bytes. */
+
+/* The length of the first UTF-8 character of `text`, which has at least one byte. 0: it is not UTF-8. */
+static inline size_t hs__utf8_length(const char *text, size_t bytes)
+{
+    const unsigned char *at = (const unsigned char *)text, first = at[0], second = bytes > 1 ? at[1] : 0;
+    size_t n = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || n > bytes || /* an overlong form, a surrogate, or too large */
+        (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) ||
+        (first == 0xf4 && second > 0x8f))
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
 
 bool hs__is_utf8(const char *text, size_t bytes);
 

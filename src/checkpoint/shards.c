@@ -157,7 +157,7 @@ static void *write_shard(void *user)
     const bool more = to == to->all->items; /* states and the index are added to the first shard later */
     hs_code code = write_queue(to, &error);
     if (!code && !more && !atomic_load(&to->all->failed))
-        code = hs__bundle_writer_finish_data(&to->writer, &error);
+        code = hs__bundle_writer_finish(&to->writer, NULL, &error);
     if (code)
         atomic_store(&to->all->failed, true);
     to->error = error;

@@ -83,13 +83,11 @@ hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, 
  * another dtype or shape of the tensor than earlier slices. */
 hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole,
                                     const int64_t *starts, const hs_tensor *slice, hs_error *err);
-/* For a bundle of several data files, each with its own writer, which may have its own thread. Syncs and closes the data
- * file. Nothing can be added afterwards. */
-hs_code hs__bundle_writer_finish_data(hs__bundle_writer *writer, hs_error *err);
 /* Adds the entries of `other` to the index of `writer`. INVALID_ARGUMENT: both have the same name. `nonfinite` is then that
  * of the first tensor by name. */
 hs_code hs__bundle_writer_join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err);
-/* Syncs and closes the data file, then writes, syncs and closes the index `path`. */
+/* Syncs and closes the data file, then writes, syncs and closes the index `path`. NULL: no index, for one of several data
+ * files, each of which has its own writer, and maybe its own thread. Nothing can be added afterwards. */
 hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err);
 /* Closes the data file if it is open and frees the memory. Does not remove the files. */
 void hs__bundle_writer_close(hs__bundle_writer *writer);
@@ -109,7 +107,7 @@ typedef struct hs__bundle_reader {
     hs__map sliced; /* from a tensor's name to its first slice */
     hs__box *lost;  /* listed slices that are missing */
     size_t n_lost, lost_capacity;
-    struct hs__placed *placed; /* layout of the tensor `placed_of` (bundle_slices.h) */
+    struct hs__placed *placed; /* layout of the tensor `placed_of` (bundle_data.h) */
     size_t n_placed;
     const hs__bundle_entry *placed_of;
     hs__file file;      /* the data file that was read last */
@@ -127,9 +125,9 @@ bool hs__bundle_is_v1(const hs_env *env, const char *prefix);
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 void hs__bundle_reader_close(hs__bundle_reader *reader);
 /* Makes a reader of the same bundle for another thread. It reads only tensors that are not stored in slices. It borrows
- * everything but its open file from `reader`. Close it with hs__bundle_reader_fork_close. */
+ * everything but its open file from `reader`. Close it with hs__bundle_reader_fork_close, which closes that file. */
 void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *fork);
-void hs__bundle_reader_fork_close(hs__bundle_reader *fork);
+void hs__bundle_reader_fork_close(hs__bundle_reader *reader);
 /* The entry of a tensor. NULL: not found. */
 const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name);
 /* HS_OK if the entry can be read: dtype and shape are supported, and the number of bytes matches them. UNIMPLEMENTED: not

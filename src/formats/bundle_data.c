@@ -144,33 +144,23 @@ hs_code hs__bundle_check_shape(const hs__bundle_reader *reader, const hs__bundle
     return HS_OK;
 }
 
-static hs_code check_kind(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    return hs__dtype_valid(entry->dtype) ? hs__bundle_check_shape(reader, entry, err) : unsupported(reader, entry, err);
-}
-
-/* Checks an entry that has data. */
-static hs_code check_whole(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    hs_code code = check_kind(reader, entry, err);
-    if (code)
+    const bool is_string = entry->dtype == HS_STRING;
+    if (is_string && entry->slices)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings and is stored in slices, which is not supported",
+                            reader->prefix, entry->name);
+    if (!hs__dtype_valid(entry->dtype))
+        return unsupported(reader, entry, err);
+    hs_code code = hs__bundle_check_shape(reader, entry, err);
+    if (code || entry->slices)
         return code;
     uint64_t n = (uint64_t)hs_shape_elements(&entry->shape);
-    uint64_t least = entry->dtype == HS_STRING ? n + 4 : n * hs_dtype_size((hs_dtype)entry->dtype);
-    if (entry->bytes < least || (entry->dtype != HS_STRING && entry->bytes != least) || entry->bytes > SIZE_MAX / 2)
+    uint64_t least = is_string ? n + 4 : n * hs_dtype_size((hs_dtype)entry->dtype);
+    if (entry->bytes < least || (!is_string && entry->bytes != least) || entry->bytes > SIZE_MAX / 2)
         return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, but its type and shape need %llu", reader->prefix,
                             entry->name, (unsigned long long)entry->bytes, (unsigned long long)least);
     return HS_OK;
-}
-
-hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
-{
-    if (!entry->slices)
-        return check_whole(reader, entry, err);
-    if (entry->dtype == HS_STRING)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings and is stored in slices, which is not supported",
-                            reader->prefix, entry->name);
-    return check_kind(reader, entry, err);
 }
 
 /* The data file. */
@@ -180,7 +170,7 @@ char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard,
     return hs__format(env, "%s.data-%05d-of-%05d", prefix, (int)shard, (int)shards);
 }
 
-static void close_shard(hs__bundle_reader *reader)
+void hs__bundle_reader_fork_close(hs__bundle_reader *reader)
 {
     hs__file_close(&reader->file, NULL);
     hs__free(reader->env, reader->file_path);
@@ -193,7 +183,7 @@ static hs_code locate_bytes(hs__bundle_reader *reader, const hs__bundle_entry *e
 {
     if (reader->file_shard != entry->shard) {
         hs_file_stat found;
-        close_shard(reader);
+        hs__bundle_reader_fork_close(reader);
         reader->file_path = hs__bundle_data_path(reader->env, reader->prefix, entry->shard, reader->shards);
         if (!reader->file_path)
             return hs__no_memory(err, strlen(reader->prefix), "a path");
@@ -218,14 +208,9 @@ void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *
     fork->file_shard = -1;
 }
 
-void hs__bundle_reader_fork_close(hs__bundle_reader *fork)
-{
-    close_shard(fork);
-}
-
 hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    hs_code code = check_whole(reader, entry, err);
+    hs_code code = hs__bundle_check(reader, entry, err);
     return code ? code : locate_bytes(reader, entry, err);
 }
 

@@ -6,7 +6,7 @@
 #include "formats/bundle.h"
 
 /* The lowest part of reading a bundle: a reader's data file, and the data of one entry in it. A tensor in slices has no
- * data: its slices are entries that have (bundle_slices.h). */
+ * data: its slices are entries that have. */
 
 /* The fields of an entry of the index (BundleEntryProto), of its shape (TensorShapeProto) and of its slices
  * (TensorSliceProto). */
@@ -56,5 +56,33 @@ hs_code hs__bundle_read_whole(hs__bundle_reader *reader, const hs__bundle_entry 
  */
 hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_piece_fn on_piece,
                                 void *user, hs_error *err);
+
+/* bundle_slices.c. Tensors that are stored in slices, as TensorFlow's partitioned variables are: checks that the slices
+ * make up the tensor. An index is in the order of its keys: the slices of a tensor come one after the other, in the order
+ * of their boxes, and all slices come before the first tensor's name. */
+
+/* The slices of a tensor in the index. NULL: no slices. */
+hs__bundle_slice *hs__bundle_slices_of(const hs__bundle_reader *reader, const hs__bundle_entry *entry, size_t *n);
+/* The one of these slices that has the box. NULL: not found. */
+hs__bundle_slice *hs__bundle_find_slice(hs__bundle_slice *slices, size_t n, const hs__box *box);
+/* Sets and returns DATA_LOSS: "slice BOX of 'TENSOR' WHAT". */
+hs_code hs__bundle_slice_damage(const hs__bundle_reader *reader, const hs__bundle_slice *slice, const char *what,
+                                hs_error *err);
+
+/* Position of a slice in its tensor. */
+typedef struct hs__placed {
+    hs__bundle_entry *entry; /* the reader's */
+    hs__box box;             /* its lengths are those of the entry's shape */
+} hs__placed;
+
+typedef struct hs__layout {
+    hs__placed *items; /* in no particular order */
+    size_t n;
+} hs__layout;
+
+/* Positions of the slices in a tensor. DATA_LOSS, with the names of tensor and slices, unless they hold each element of the
+ * tensor exactly once. The items belong to the reader and are valid until the layout of another tensor. The caller may
+ * sort them. */
+hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err);
 
 #endif

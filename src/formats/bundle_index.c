@@ -8,7 +8,6 @@
 
 #include "base/proto.h"
 #include "base/wire_read.h"
-#include "formats/bundle_slices.h"
 #include "formats/slice_key.h"
 #include "formats/table.h"
 
@@ -328,14 +327,12 @@ static hs_code check_extents(const hs__bundle_reader *reader, const char *path, 
 static hs_code read_index(hs__bundle_reader *reader, const char *path, hs_bytes table, bool verify, hs_error *err)
 {
     filling f = {.reader = reader, .path = path, .entry = read_tensor, .verify = verify};
-    hs_code code = verify ? hs__table_verify(reader->env, table, path, err) : HS_OK;
-    if (!code)
-        code = hs__table_read(reader->env, table, path, read_key, &f, err);
+    hs_code code = hs__table_read(reader->env, table, path, verify, read_key, &f, err);
     if (!code && !f.has_header)
         code = hs_error_set(err, HS_DATA_LOSS, "%s: has no header", path);
     f.entry = read_slices;
     if (!code && (f.any_slices || verify))
-        code = hs__table_read(reader->env, table, path, read_key, &f, err);
+        code = hs__table_read(reader->env, table, path, false, read_key, &f, err);
     for (size_t i = 0; !code && verify && i < reader->n_slices; i++)
         if (!reader->slices[i].listed)
             code = hs__bundle_slice_damage(reader, &reader->slices[i], "is not in the tensor's list of slices", err);

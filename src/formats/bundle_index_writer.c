@@ -74,44 +74,35 @@ static void add_entry(indexing *x, hs_bytes key, const hs__bundle_entry *entry)
     add_value(x, key);
 }
 
-/* Slices. Their keys sort before all names. */
-
-typedef struct {
-    size_t at, bytes; /* of the key in the buffer of all keys */
-    const unsigned char *key;
-    const hs__bundle_slice *slice;
-} keyed;
-
-static int by_key(const void *a, const void *b)
+/* The order of the keys of slices, which sort before all names. */
+static int by_name_and_box(const void *a, const void *b)
 {
-    const keyed *first = a, *second = b;
-    size_t common = first->bytes < second->bytes ? first->bytes : second->bytes;
-    int order = memcmp(first->key, second->key, common);
-    return order ? order : (first->bytes > second->bytes) - (first->bytes < second->bytes);
+    const hs__bundle_slice *x = *(const hs__bundle_slice *const *)a, *y = *(const hs__bundle_slice *const *)b;
+    int order = strcmp(x->entry.name, y->entry.name);
+    return order ? order : hs__box_order(&x->box, &y->box);
 }
 
 static hs_code add_slices(indexing *x, hs_error *err)
 {
-    size_t n = x->writer->n_slices;
-    hs__buffer keys;
-    hs__buffer_init(&keys, x->writer->env);
-    keyed *all = hs__alloc(x->writer->env, n, sizeof *all);
-    for (size_t i = 0; all && i < n; i++) {
-        const hs__bundle_slice *slice = &x->writer->slices[i];
-        all[i] = (keyed){.at = keys.size, .slice = slice};
-        hs__slice_key_put(&keys, slice->entry.name, &slice->box);
-        all[i].bytes = keys.size - all[i].at;
+    const size_t n = x->writer->n_slices;
+    const hs__bundle_slice **slices = hs__alloc(x->writer->env, n, sizeof *slices);
+    hs__buffer key;
+    if (!slices)
+        return hs__no_memory(err, n * sizeof *slices, "the slices of a checkpoint");
+    hs__buffer_init(&key, x->writer->env);
+    for (size_t i = 0; i < n; i++)
+        slices[i] = &x->writer->slices[i];
+    qsort(slices, n, sizeof *slices, by_name_and_box);
+    for (size_t i = 0; i < n && !x->failed; i++) {
+        hs__buffer_clear(&key);
+        hs__slice_key_put(&key, slices[i]->entry.name, &slices[i]->box);
+        x->failed = key.failed;
+        if (!x->failed)
+            add_entry(x, (hs_bytes){key.data, key.size}, &slices[i]->entry);
     }
-    bool failed = !all || keys.failed;
-    for (size_t i = 0; !failed && i < n; i++)
-        all[i].key = keys.data + all[i].at;
-    if (!failed)
-        qsort(all, n, sizeof *all, by_key);
-    for (size_t i = 0; !failed && i < n; i++)
-        add_entry(x, (hs_bytes){all[i].key, all[i].bytes}, &all[i].slice->entry);
-    hs__free(x->writer->env, all);
-    hs__buffer_free(&keys);
-    return failed ? hs__no_memory(err, n * sizeof *all, "the slices of a checkpoint") : HS_OK;
+    hs__buffer_free(&key);
+    hs__free(x->writer->env, slices);
+    return HS_OK;
 }
 
 static int by_name(const void *a, const void *b)

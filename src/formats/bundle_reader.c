@@ -6,7 +6,6 @@
 
 #include "base/crc32c.h"
 #include "formats/bundle_data.h"
-#include "formats/bundle_slices.h"
 #include "formats/byte_order.h"
 
 #include <stdlib.h>
@@ -14,39 +13,30 @@
 
 /* Locating and verifying. */
 
-/* The slices of the tensor in the order of their data. */
-static hs_code sorted_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err)
+/* Locates or verifies each block of a tensor, in the order of the file. */
+static hs_code each_block(hs__bundle_reader *reader, const hs__bundle_entry *entry, bool verify, hs_error *err)
 {
-    hs_code code = hs__bundle_lay_out(reader, entry, layout, err);
-    if (!code)
-        qsort(layout->items, layout->n, sizeof *layout->items, hs__bundle_by_place);
+    hs__layout slices = {.n = 1};
+    hs_code code = entry->slices ? hs__bundle_lay_out(reader, entry, &slices, err) : HS_OK;
+    if (!code && entry->slices)
+        qsort(slices.items, slices.n, sizeof *slices.items, hs__bundle_by_place);
+    for (size_t i = 0; i < slices.n && !code; i++) {
+        const hs__bundle_entry *block = entry->slices ? slices.items[i].entry : entry;
+        code =
+            verify ? hs__bundle_verify_whole(reader, block, NULL, NULL, err) : hs__bundle_locate_whole(reader, block, err);
+    }
     return code;
 }
 
 hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    hs__layout layout;
-    if (!entry->slices)
-        return hs__bundle_locate_whole(reader, entry, err);
     hs_code code = hs__bundle_check(reader, entry, err);
-    if (code || (code = sorted_slices(reader, entry, &layout, err)))
-        return code;
-    for (size_t i = 0; i < layout.n && !code; i++)
-        code = hs__bundle_locate_whole(reader, layout.items[i].entry, err);
-    return code;
+    return code ? code : each_block(reader, entry, false, err);
 }
 
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    hs__layout layout;
-    if (!entry->slices)
-        return hs__bundle_verify_whole(reader, entry, NULL, NULL, err);
-    hs_code code = sorted_slices(reader, entry, &layout, err);
-    if (code)
-        return code;
-    for (size_t i = 0; i < layout.n && !code; i++)
-        code = hs__bundle_verify_whole(reader, layout.items[i].entry, NULL, NULL, err);
-    return code;
+    return each_block(reader, entry, true, err);
 }
 
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry)
@@ -92,38 +82,34 @@ static hs_code read_runs(hs__bundle_reader *reader, const hs__bundle_entry *bloc
     return code;
 }
 
-/* The part of a tensor that is read. */
-typedef struct {
-    hs__box box;
-    char *to;
-    bool verify; /* verify blocks again that are verified already */
-} part;
-
-/* Reads the intersection of a block and the part. `box` is the block's place in the tensor. */
-static hs_code read_block(hs__bundle_reader *reader, hs__bundle_entry *block, const hs__box *box, const part *p,
+/* Reads the intersection of a block and the part `box` of its tensor to `to`, which is the part. `verify`: also verifies a
+ * block that is verified already. */
+static hs_code read_block(hs__bundle_reader *reader, const hs__placed *block, const hs__box *box, void *to, bool verify,
                           hs_error *err)
 {
-    copying c = {hs__runs_begin(box, &p->box, hs_dtype_size((hs_dtype)block->dtype)), p->to};
+    hs__bundle_entry *entry = block->entry;
+    copying c = {hs__runs_begin(&block->box, box, hs_dtype_size((hs_dtype)entry->dtype)), to};
     if (!c.runs.remaining)
         return HS_OK;
-    hs_code code = hs__bundle_locate_whole(reader, block, err);
+    hs_code code = hs__bundle_locate_whole(reader, entry, err);
     if (code)
         return code;
     char *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
     if (!scratch)
         return hs__no_memory(err, HS__BUNDLE_PIECE, "reading a part of a tensor");
-    if (block->verified && !p->verify)
-        code = read_runs(reader, block, &c, scratch, err);
-    else if (c.runs.run == block->bytes)
-        code = hs__bundle_read_pieces(reader, block, p->to + c.runs.to, true, NULL, NULL, err);
+    if (entry->verified && !verify)
+        code = read_runs(reader, entry, &c, scratch, err);
+    else if (c.runs.run == entry->bytes)
+        code = hs__bundle_read_pieces(reader, entry, c.to + c.runs.to, true, NULL, NULL, err);
     else /* reads all of the block, to verify its checksum */
-        code = hs__bundle_read_pieces(reader, block, scratch, false, copy_piece, &c, err);
-    block->verified |= !code;
+        code = hs__bundle_read_pieces(reader, entry, scratch, false, copy_piece, &c, err);
+    entry->verified |= !code;
     hs__free(reader->env, scratch);
     return code;
 }
 
-static hs_code read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const part *p, hs_error *err)
+static hs_code read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
+                         bool verify, hs_error *err)
 {
     hs_code code = hs__bundle_check(reader, entry, err);
     if (code)
@@ -137,12 +123,11 @@ static hs_code read_part(hs__bundle_reader *reader, const hs__bundle_entry *entr
         return code;
     for (size_t i = 0; !code && i < blocks.n; i++) {
         char text[HS__BOX_TEXT_SIZE];
-        const hs__placed *block = &blocks.items[i];
-        code = read_block(reader, block->entry, &block->box, p, err);
+        code = read_block(reader, &blocks.items[i], box, to, verify, err);
         if (code && entry->slices)
-            hs_error_prefix(err, "slice %s", hs__box_text(&block->box, text, sizeof text));
+            hs_error_prefix(err, "slice %s", hs__box_text(&blocks.items[i].box, text, sizeof text));
     }
-    hs_tensor read = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(&p->box), p->to);
+    hs_tensor read = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(box), to);
     if (!code && reader->big_endian != hs__big_endian())
         hs__swap_bytes(read.dtype, read.data, read.bytes);
     return code;
@@ -151,12 +136,7 @@ static hs_code read_part(hs__bundle_reader *reader, const hs__bundle_entry *entr
 hs_code hs__bundle_read_slice(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
                               hs_error *err)
 {
-    return read_part(reader, entry, &(part){*box, to, false}, err);
-}
-
-static hs_code read_sliced(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
-{
-    return read_part(reader, entry, &(part){hs__box_of(&entry->shape), to, true}, err);
+    return read_part(reader, entry, box, to, false, err);
 }
 
 /* Reading a tensor. */
@@ -180,8 +160,9 @@ hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, 
 
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
 {
+    const hs__box whole = hs__box_of(&entry->shape);
     if (entry->slices)
-        return read_sliced(reader, entry, to, err);
+        return read_part(reader, entry, &whole, to, true, err);
     hs_code code = hs__bundle_read_whole(reader, entry, to, err);
     if (!code && reader->big_endian != hs__big_endian())
         hs__swap_bytes((hs_dtype)entry->dtype, to, (size_t)entry->bytes);
@@ -203,7 +184,7 @@ static hs_code stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *
     if (code || !entry->bytes)
         return code;
     if (shape->rank == 0) {
-        code = read_sliced(reader, entry, piece, err);
+        code = read_part(reader, entry, &box, piece, true, err);
         return code ? code : on_piece(user, piece, room, err);
     }
     for (size_t i = 0; i < layout.n; i++)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the slices of a tensor. Only when a tensor is read does hs__bundle_lay_out check that its slices cover it. */
-#include "formats/bundle_slices.h"
-
 #include "formats/bundle_data.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 
 #include "base/crc32c.h"
 #include "formats/bundle_data.h"
-#include "formats/bundle_slices.h"
 #include "formats/byte_order.h"
 
 #include <string.h>
@@ -145,6 +144,8 @@ static hs_code write_host(hs__bundle_writer *writer, const hs_tensor *tensor, hs
 /* Reserves room for one more entry, and adds its name. */
 static hs_code add_name(hs__bundle_writer *writer, const char *name, const char **kept, hs_error *err)
 {
+    if (!*name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to save has an empty name");
     hs_code code = hs__reserve(writer->env, &writer->entries, &writer->entries_capacity, writer->n_entries + 1,
                                sizeof *writer->entries, err);
     return code ? code : hs__map_add(&writer->names, name, writer->n_entries, kept, err);
@@ -152,8 +153,6 @@ static hs_code add_name(hs__bundle_writer *writer, const char *name, const char 
 
 static hs_code check_tensor(const char *name, const hs_tensor *tensor, hs_error *err)
 {
-    if (!*name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to save has an empty name");
     hs_code code = hs_tensor_check(tensor, err);
     if (code)
         hs_error_prefix(err, "'%s'", name);
@@ -164,8 +163,6 @@ static hs_code check_tensor(const char *name, const hs_tensor *tensor, hs_error 
 static hs_code add_entry(hs__bundle_writer *writer, const char *name, hs__bundle_entry *entry, hs_error *err)
 {
     *entry = (hs__bundle_entry){.name = NULL};
-    if (!*name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to save has an empty name");
     if (hs__map_find(&writer->names, name) != HS__NONE)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to save have the name '%s'", name);
     return add_name(writer, name, &entry->name, err);
@@ -349,15 +346,6 @@ hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name,
     return writer->failed = code;
 }
 
-hs_code hs__bundle_writer_finish_data(hs__bundle_writer *writer, hs_error *err)
-{
-    if (writer->failed)
-        return failed_before(writer, err);
-    hs_code code = hs__stream_finish(&writer->data, err);
-    writer->failed = code ? code : HS_FAILED_PRECONDITION; /* nothing can follow */
-    return code;
-}
-
 hs_code hs__bundle_writer_join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -398,9 +386,9 @@ hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs
     hs__buffer index;
     hs__buffer_init(&index, writer->env);
     hs_code code = hs__stream_finish(&writer->data, err);
-    if (!code)
+    if (!code && path)
         code = hs__bundle_build_index(writer, &index, err);
-    if (!code)
+    if (!code && path)
         code = hs__file_write_synced(writer->env, path, index.data, index.size, err);
     hs__buffer_free(&index);
     writer->failed = code ? code : HS_FAILED_PRECONDITION; /* nothing can follow */

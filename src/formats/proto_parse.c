@@ -217,7 +217,8 @@ static hs_code parse_scalar(parser *p, const ProtobufCFieldDescriptor *field, vo
         return parse_text(p, field, to);
     char word[MAX_WORD];
     hs_code code = read_word(p, word);
-    uint64_t number = 0;
+    int64_t low = 0;
+    uint64_t high, number;
     double real = 0;
     if (code)
         return code;
@@ -225,23 +226,23 @@ static hs_code parse_scalar(parser *p, const ProtobufCFieldDescriptor *field, vo
     case PROTOBUF_C_TYPE_INT32:
     case PROTOBUF_C_TYPE_SINT32:
     case PROTOBUF_C_TYPE_SFIXED32:
-        if (!(code = parse_integer(p, word, INT32_MIN, INT32_MAX, &number)))
-            *(int32_t *)to = (int32_t)(int64_t)number;
-        return code;
+        low = INT32_MIN;
+        high = INT32_MAX;
+        break;
     case PROTOBUF_C_TYPE_UINT32:
     case PROTOBUF_C_TYPE_FIXED32:
-        if (!(code = parse_integer(p, word, 0, UINT32_MAX, &number)))
-            *(uint32_t *)to = (uint32_t)number;
-        return code;
+        high = UINT32_MAX;
+        break;
     case PROTOBUF_C_TYPE_INT64:
     case PROTOBUF_C_TYPE_SINT64:
     case PROTOBUF_C_TYPE_SFIXED64:
-        if (!(code = parse_integer(p, word, INT64_MIN, INT64_MAX, &number)))
-            *(int64_t *)to = (int64_t)number;
-        return code;
+        low = INT64_MIN;
+        high = INT64_MAX;
+        break;
     case PROTOBUF_C_TYPE_UINT64:
     case PROTOBUF_C_TYPE_FIXED64:
-        return parse_integer(p, word, 0, UINT64_MAX, to);
+        high = UINT64_MAX;
+        break;
     case PROTOBUF_C_TYPE_FLOAT:
         if (!(code = parse_real(p, word, &real)))
             *(float *)to = strtof(word, NULL); /* strtod would round twice */
@@ -255,6 +256,11 @@ static hs_code parse_scalar(parser *p, const ProtobufCFieldDescriptor *field, vo
     default:
         return fail(p, "field of unknown type:", field->name);
     }
+    code = parse_integer(p, word, low, high, &number);
+    const uint32_t narrow = (uint32_t)number;
+    if (!code)
+        memcpy(to, hs__proto_element_size(field) == 4 ? (const void *)&narrow : &number, hs__proto_element_size(field));
+    return code;
 }
 
 static hs_code parse_value(parser *p, const ProtobufCFieldDescriptor *field, void *to, int depth)

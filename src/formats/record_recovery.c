@@ -15,7 +15,7 @@ static bool is_not_found(hs_code code)
 }
 
 /* Reads what may be a record. *is_truncated: the file ends inside it. */
-static hs_code try_record(hs__record_reader *reader, uint64_t at, const hs__record_header *header, bool *is_truncated,
+static hs_code try_record(hs_record_reader *reader, uint64_t at, const hs__record_header *header, bool *is_truncated,
                           hs_error *err)
 {
     bool is_small = header->bytes <= SMALL;
@@ -37,7 +37,7 @@ static hs_code try_record(hs__record_reader *reader, uint64_t at, const hs__reco
 }
 
 /* HS_OK if the length of the record can be trusted: its own checksum is right, or the checksum of the data is. */
-static hs_code check_length(hs__record_reader *reader, hs__record_header *header, hs_error *err)
+static hs_code check_length(hs_record_reader *reader, hs__record_header *header, hs_error *err)
 {
     bool is_truncated;
     hs_code code = hs__record_read_header(reader, reader->offset, header, err);
@@ -50,7 +50,7 @@ static hs_code check_length(hs__record_reader *reader, hs__record_header *header
 
 /* Searches for the first intact record after the one at the reader's offset, and continues an earlier search. If no record
  * is found, a search after the file has grown starts at *at. */
-static hs_code search(hs__record_reader *reader, uint64_t *at, hs_error *err)
+static hs_code search(hs_record_reader *reader, uint64_t *at, hs_error *err)
 {
     uint64_t truncated = UINT64_MAX; /* the first that may become whole when the file grows */
     hs_code code;
@@ -77,14 +77,14 @@ static hs_code search(hs__record_reader *reader, uint64_t *at, hs_error *err)
     return code;
 }
 
-static hs_code resume_at(hs__record_reader *reader, uint64_t at, uint64_t *lost)
+static hs_code resume_at(hs_record_reader *reader, uint64_t at, uint64_t *lost)
 {
     *lost = at - reader->offset;
     reader->offset = at;
     return HS_OK;
 }
 
-hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_error *err)
+hs_code hs__record_recover(hs_record_reader *reader, uint64_t *lost, hs_error *err)
 {
     hs__record_header header;
     uint64_t at = reader->offset;

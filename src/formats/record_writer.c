@@ -72,18 +72,10 @@ static hs_code deflate_all(hs_record_writer *writer, int flush, hs_error *err)
 
 static hs_code check_options(const hs_record_writer_options *options, hs_error *err)
 {
-    if ((unsigned)options->compression > HS_RECORDS_GZIP)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_record_writer_options.compression is %d, not an hs_record_compression",
-                            (int)options->compression);
     if (options->level < 0 || options->level > 9)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.level is %lld; it must be from 0 to 9",
                             (long long)options->level);
-    if (options->buffer_bytes < 0 || options->buffer_bytes > 1 << 30)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_record_writer_options.buffer_bytes is %lld; it must be from 0 to 2^30",
-                            (long long)options->buffer_bytes);
-    return HS_OK;
+    return hs__record_check_options("hs_record_writer_options", options->compression, options->buffer_bytes, err);
 }
 
 static void free_writer(hs_record_writer *writer)

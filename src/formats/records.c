@@ -15,18 +15,6 @@ size_t hs__record_begin(hs__buffer *out)
     return begun;
 }
 
-void hs__record_end(hs__buffer *out, size_t begun)
-{
-    if (out->failed)
-        return;
-    unsigned char *header = out->data + begun;
-    size_t bytes = out->size - begun - HS__RECORD_HEADER;
-    uint32_t crc = hs__crc32c(0, header + HS__RECORD_HEADER, bytes);
-    hs__put64(header, bytes);
-    hs__put32(header + 8, hs__crc32c_mask(hs__crc32c(0, header, 8)));
-    hs__buffer_fixed32(out, hs__crc32c_mask(crc));
-}
-
 void hs__record_end_unsealed(hs__buffer *out, size_t begun)
 {
     if (hs__buffer_room(out, HS__RECORD_FOOTER)) {
@@ -51,6 +39,13 @@ void hs__records_seal(unsigned char *records, size_t bytes)
     }
 }
 
+void hs__record_end(hs__buffer *out, size_t begun)
+{
+    hs__record_end_unsealed(out, begun);
+    if (!out->failed)
+        hs__records_seal(out->data + begun, out->size - begun);
+}
+
 size_t hs__records_count(const unsigned char *records, size_t limit, size_t *end)
 {
     size_t n = 0, at = 0;
@@ -70,35 +65,21 @@ void hs__record_append(hs__buffer *out, const void *data, size_t bytes)
     hs__record_end(out, begun);
 }
 
-/* hs__record_reader_open of a file that may be compressed, with the given size of the window. */
-static hs_code record_reader_open_as(hs__record_reader *reader, const hs_env *env, const char *path,
-                                     hs_record_compression compression, size_t window, hs_error *err)
+hs_code hs__record_reader_open(hs_record_reader *reader, const hs_env *env, const char *path,
+                               hs_record_compression compression, size_t window, hs_error *err)
 {
-    *reader = (hs__record_reader){.limit = HS__RECORD_LIMIT, .wrong_at = UINT64_MAX};
+    *reader = (hs_record_reader){.env = *env, .limit = HS__RECORD_LIMIT, .wrong_at = UINT64_MAX};
     hs__buffer_init(&reader->record, env);
     return hs__source_open(&reader->source, env, path, compression, window, err);
 }
 
-hs_code hs__record_reader_open(hs__record_reader *reader, const hs_env *env, const char *path, hs_error *err)
-{
-    return record_reader_open_as(reader, env, path, HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, err);
-}
-
-void hs__record_reader_close(hs__record_reader *reader)
-{
-    if (!reader->source.path)
-        return;
-    hs__source_close(&reader->source);
-    hs__buffer_free(&reader->record);
-}
-
-static hs_code damaged(const hs__record_reader *reader, const char *what, uint64_t offset, hs_error *err)
+static hs_code damaged(const hs_record_reader *reader, const char *what, uint64_t offset, hs_error *err)
 {
     return hs_error_set(err, HS_DATA_LOSS, "%s: %s the record at byte %llu", reader->source.path, what,
                         (unsigned long long)offset);
 }
 
-hs_code hs__record_read_header(hs__record_reader *reader, uint64_t offset, hs__record_header *header, hs_error *err)
+hs_code hs__record_read_header(hs_record_reader *reader, uint64_t offset, hs__record_header *header, hs_error *err)
 {
     unsigned char bytes[HS__RECORD_HEADER];
     size_t got;
@@ -115,7 +96,7 @@ hs_code hs__record_read_header(hs__record_reader *reader, uint64_t offset, hs__r
     return HS_OK;
 }
 
-hs_code hs__record_check_length(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
+hs_code hs__record_check_length(hs_record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
 {
     enum { FRAME = HS__RECORD_HEADER + HS__RECORD_FOOTER };
     unsigned char footer[HS__RECORD_FOOTER];
@@ -131,7 +112,7 @@ hs_code hs__record_check_length(hs__record_reader *reader, uint64_t offset, uint
 
 /* Checks that the file has all of the record, before its memory is allocated. The size of a compressed file is unknown:
  * there memory grows with the data. */
-static hs_code check_size(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
+static hs_code check_size(hs_record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
 {
     const hs_env *env = reader->source.file.env;
     hs_file_stat found;
@@ -150,7 +131,7 @@ static hs_code check_size(hs__record_reader *reader, uint64_t offset, uint64_t b
     return HS_OK;
 }
 
-hs_code hs__record_read_data(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
+hs_code hs__record_read_data(hs_record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
 {
     hs_code code = check_size(reader, offset, bytes, err);
     if (code)
@@ -182,7 +163,7 @@ hs_code hs__record_read_data(hs__record_reader *reader, uint64_t offset, uint64_
 }
 
 /* Reads (or skips, without reading its data) the record at the offset. */
-static hs_code read_record(hs__record_reader *reader, bool skip, hs__record_header *header, hs_error *err)
+static hs_code read_record(hs_record_reader *reader, bool skip, hs__record_header *header, hs_error *err)
 {
     reader->source.mark = reader->offset;
     hs_code code = hs__record_read_header(reader, reader->offset, header, err);
@@ -202,7 +183,7 @@ static hs_code read_record(hs__record_reader *reader, bool skip, hs__record_head
 }
 
 /* Reads or skips the next record and moves behind it. */
-static hs_code advance(hs__record_reader *reader, bool skip, hs__record_header *header, hs_error *err)
+static hs_code advance(hs_record_reader *reader, bool skip, hs__record_header *header, hs_error *err)
 {
     hs_code code = read_record(reader, skip, header, err);
     if (code == HS_DATA_LOSS && !reader->source.inflater) {
@@ -217,23 +198,7 @@ static hs_code advance(hs__record_reader *reader, bool skip, hs__record_header *
     return HS_OK;
 }
 
-hs_code hs__record_reader_next(hs__record_reader *reader, hs_bytes *record, hs_error *err)
-{
-    hs__record_header header;
-    hs_code code = advance(reader, false, &header, err);
-    if (!code)
-        *record = (hs_bytes){reader->record.data, (size_t)header.bytes};
-    return code;
-}
-
-/* The public reader of records. */
-
-struct hs_record_reader {
-    hs_env env;
-    hs__record_reader inside;
-    bool is_counted;
-    hs_record_totals totals;
-};
+/* The public functions. */
 
 hs_code hs_record_compression_named(const char *name, hs_record_compression *compression, hs_error *err)
 {
@@ -251,21 +216,24 @@ hs_code hs_record_compression_named(const char *name, hs_record_compression *com
     return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not a compression of records; give \"\", ZLIB or GZIP", name);
 }
 
+hs_code hs__record_check_options(const char *of, hs_record_compression compression, int64_t buffer_bytes, hs_error *err)
+{
+    if ((unsigned)compression > HS_RECORDS_GZIP)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s.compression is %d, not an hs_record_compression", of,
+                            (int)compression);
+    if (buffer_bytes < 0 || buffer_bytes > 1 << 30)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s.buffer_bytes is %lld; it must be from 0 to 2^30", of,
+                            (long long)buffer_bytes);
+    return HS_OK;
+}
+
 static hs_code check_options(const hs_record_reader_options *options, hs_error *err)
 {
-    if ((unsigned)options->compression > HS_RECORDS_GZIP)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_record_reader_options.compression is %d, not an hs_record_compression",
-                            (int)options->compression);
-    if (options->buffer_bytes < 0 || options->buffer_bytes > 1 << 30)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_record_reader_options.buffer_bytes is %lld; it must be from 0 to 2^30",
-                            (long long)options->buffer_bytes);
     if (options->max_record_bytes < HS_NEVER)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_record_reader_options.max_record_bytes is %lld; it must be at least 0, or HS_NEVER",
                             (long long)options->max_record_bytes);
-    return HS_OK;
+    return hs__record_check_options("hs_record_reader_options", options->compression, options->buffer_bytes, err);
 }
 
 hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader_options *given, hs_error *err)
@@ -289,9 +257,9 @@ hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader
     reader->env = env;
     size_t window = options.buffer_bytes ? (size_t)options.buffer_bytes : (size_t)HS__SOURCE_WINDOW;
     window = window < SMALLEST_WINDOW ? SMALLEST_WINDOW : window;
-    hs_code code = record_reader_open_as(&reader->inside, &reader->env, path, options.compression, window, err);
+    hs_code code = hs__record_reader_open(reader, &reader->env, path, options.compression, window, err);
     if (options.max_record_bytes)
-        reader->inside.limit = options.max_record_bytes == HS_NEVER ? UINT64_MAX : (uint64_t)options.max_record_bytes;
+        reader->limit = options.max_record_bytes == HS_NEVER ? UINT64_MAX : (uint64_t)options.max_record_bytes;
     if (code) {
         hs__free(&env, reader);
         return NULL;
@@ -302,8 +270,10 @@ hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader
 
 void hs_record_reader_close(hs_record_reader *reader)
 {
-    if (reader)
-        hs__record_reader_close(&reader->inside);
+    if (!reader || !reader->source.path)
+        return;
+    hs__source_close(&reader->source);
+    hs__buffer_free(&reader->record);
 }
 
 void hs_record_reader_free(hs_record_reader *reader)
@@ -320,7 +290,7 @@ static hs_code check_reader(const hs_record_reader *reader, hs_error *err)
     hs_error_clear(err);
     if (!reader)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the record reader is NULL");
-    if (!reader->inside.source.path)
+    if (!reader->source.path)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the record reader is closed");
     return HS_OK;
 }
@@ -335,19 +305,22 @@ hs_code hs_record_reader_next(hs_record_reader *reader, hs_bytes *record, hs_err
     hs_code code = check_reader(reader, err);
     if (code || !record)
         return code ? code : no_place(err);
-    return hs__record_reader_next(&reader->inside, record, err);
+    hs__record_header header;
+    if (!(code = advance(reader, false, &header, err)))
+        *record = (hs_bytes){reader->record.data, (size_t)header.bytes};
+    return code;
 }
 
 uint64_t hs_record_reader_offset(const hs_record_reader *reader)
 {
-    return reader ? reader->inside.offset : 0;
+    return reader ? reader->offset : 0;
 }
 
 hs_code hs_record_reader_seek(hs_record_reader *reader, uint64_t offset, hs_error *err)
 {
     hs_code code = check_reader(reader, err);
     if (!code)
-        reader->inside.offset = offset;
+        reader->offset = offset;
     return code;
 }
 
@@ -360,7 +333,7 @@ hs_code hs_record_reader_skip(hs_record_reader *reader, int64_t n, int64_t *skip
         code =
             hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_skip: n is %lld; it must be at least 0", (long long)n);
     while (!code && done < n)
-        if (!(code = advance(&reader->inside, true, &header, err)))
+        if (!(code = advance(reader, true, &header, err)))
             done++;
     if (skipped)
         *skipped = done;
@@ -372,7 +345,7 @@ hs_code hs_record_reader_recover(hs_record_reader *reader, uint64_t *lost, hs_er
     uint64_t bytes = 0;
     hs_code code = check_reader(reader, err);
     if (!code)
-        code = hs__record_reader_recover(&reader->inside, &bytes, err);
+        code = hs__record_recover(reader, &bytes, err);
     if (lost)
         *lost = bytes;
     return code;
@@ -386,13 +359,13 @@ hs_code hs_record_reader_totals(hs_record_reader *reader, hs_record_totals *tota
     if (!reader->is_counted) {
         hs_record_totals counted = {0, 0};
         hs__record_header header;
-        uint64_t before = reader->inside.offset;
-        reader->inside.offset = 0;
-        while (!(code = advance(&reader->inside, true, &header, err))) {
+        uint64_t before = reader->offset;
+        reader->offset = 0;
+        while (!(code = advance(reader, true, &header, err))) {
             counted.records++;
             counted.data_bytes += header.bytes;
         }
-        reader->inside.offset = before;
+        reader->offset = before;
         if (code != HS_OUT_OF_RANGE)
             return code;
         reader->totals = counted;

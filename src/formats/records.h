@@ -23,8 +23,12 @@ void hs__records_seal(unsigned char *records, size_t bytes);
 /* Counts the whole records, with or without checksums, in the first `limit` bytes. *end is the end of the last one. */
 size_t hs__records_count(const unsigned char *records, size_t limit, size_t *end);
 
+/* INVALID_ARGUMENT: one of these options of the struct `of` is invalid. */
+hs_code hs__record_check_options(const char *of, hs_record_compression compression, int64_t buffer_bytes, hs_error *err);
+
 /* Reads a file of records, from its beginning or from `offset`, which the caller may set. */
-typedef struct hs__record_reader {
+struct hs_record_reader {
+    hs_env env;
     hs__byte_source source;
     uint64_t offset;                /* of the next record */
     uint64_t limit;                 /* maximum size of a record's data */
@@ -32,26 +36,25 @@ typedef struct hs__record_reader {
     uint64_t wrong_at, wrong_bytes; /* a record with a valid length and damaged data, and the data's size */
     uint64_t wasted, tried; /* bytes read for large records that turned out to be damaged, at offsets before `tried` */
     hs__buffer record;
-} hs__record_reader;
+    bool is_counted;
+    hs_record_totals totals;
+};
 
-hs_code hs__record_reader_open(hs__record_reader *reader, const hs_env *env, const char *path, hs_error *err);
-void hs__record_reader_close(hs__record_reader *reader);
-/* Reads the next record, which is valid until the next call. OUT_OF_RANGE: end of file. DATA_LOSS: the file ends inside a
- * record (retry when it has grown), or a checksum is wrong. RESOURCE_EXHAUSTED: the record is longer than the limit. */
-hs_code hs__record_reader_next(hs__record_reader *reader, hs_bytes *record, hs_error *err);
-
+/* Opens a reader that is not allocated. Close it with hs_record_reader_close. `env` must outlive it, and may be its own.
+ * `window`: bytes to read at once. */
+hs_code hs__record_reader_open(hs_record_reader *reader, const hs_env *env, const char *path,
+                               hs_record_compression compression, size_t window, hs_error *err);
 /* For recovery: reads header or data of the record at an offset. The data is read into reader->record. */
 typedef struct hs__record_header {
     uint64_t bytes;
     bool is_sound; /* the checksum of the length is right */
 } hs__record_header;
-hs_code hs__record_read_header(hs__record_reader *reader, uint64_t offset, hs__record_header *header, hs_error *err);
-hs_code hs__record_read_data(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err);
+hs_code hs__record_read_header(hs_record_reader *reader, uint64_t offset, hs__record_header *header, hs_error *err);
+hs_code hs__record_read_data(hs_record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err);
 /* DATA_LOSS if the file ends inside the record. */
-hs_code hs__record_check_length(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err);
+hs_code hs__record_check_length(hs_record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err);
 
-/* Call after DATA_LOSS, or after a record beyond the limit. Moves to the next intact record, or stays if this record has
- * become whole. *lost is the number of skipped bytes. OUT_OF_RANGE: no intact record (yet). */
-hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_error *err);
+/* record_recovery.c: hs_record_reader_recover, without its checks. */
+hs_code hs__record_recover(hs_record_reader *reader, uint64_t *lost, hs_error *err);
 
 #endif

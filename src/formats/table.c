@@ -265,29 +265,28 @@ static hs_code visit_index(const source *from, handle index, walk *w)
     return code;
 }
 
-static hs_code open_table(const source *from, handle *meta, handle *index)
-{
-    if (from->size < FOOTER)
-        return hs_error_set(from->err, HS_DATA_LOSS, "%s: has %zu bytes, too few for a table", from->name, from->size);
-    const unsigned char *footer = from->data + from->size - FOOTER, *at = footer;
-    if (hs__get64(footer + HANDLES) != magic)
-        return damaged(from, "not a table: wrong magic number", from->size - 8);
-    if (!get_handle(&at, footer + HANDLES, meta) || !get_handle(&at, footer + HANDLES, index))
-        return damaged(from, "invalid footer", from->size - FOOTER);
-    return HS_OK;
-}
-
-hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, hs__table_visit visit, void *user,
-                       hs_error *err)
+hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, bool verify_all, hs__table_visit visit,
+                       void *user, hs_error *err)
 {
     source from = {env, table.data, table.size, name, err};
     handle meta, index;
-    hs_code code = open_table(&from, &meta, &index);
-    if (code)
-        return code;
+    if (from.size < FOOTER)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has %zu bytes, too few for a table", name, from.size);
+    const unsigned char *footer = from.data + from.size - FOOTER, *at = footer;
+    if (hs__get64(footer + HANDLES) != magic)
+        return damaged(&from, "not a table: wrong magic number", from.size - 8);
+    if (!get_handle(&at, footer + HANDLES, &meta) || !get_handle(&at, footer + HANDLES, &index))
+        return damaged(&from, "invalid footer", from.size - FOOTER);
+    hs_code code = HS_OK;
+    if (verify_all) {
+        block unused;
+        code = open_block(&from, meta, &unused);
+        close_block(&from, &unused);
+    }
     walk w = {.visit = visit, .user = user};
     hs__buffer_init(&w.last, env);
-    code = visit_index(&from, index, &w);
+    if (!code)
+        code = visit_index(&from, index, &w);
     hs__buffer_free(&w.last);
     return code;
 }
@@ -303,23 +302,4 @@ bool hs__ends_as_table(const hs_env *env, const char *path)
     bool ends = !hs__file_read(&file, found.bytes - sizeof end, end, sizeof end, path, NULL) && hs__get64(end) == magic;
     hs__file_close(&file, NULL);
     return ends;
-}
-
-static hs_code ignore_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
-{
-    (void)user, (void)key, (void)value, (void)err;
-    return HS_OK;
-}
-
-hs_code hs__table_verify(const hs_env *env, hs_bytes table, const char *name, hs_error *err)
-{
-    source from = {env, table.data, table.size, name, err};
-    handle meta, index;
-    block unused;
-    hs_code code = open_table(&from, &meta, &index);
-    if (code)
-        return code;
-    code = open_block(&from, meta, &unused);
-    close_block(&from, &unused);
-    return code ? code : hs__table_read(env, table, name, ignore_entry, NULL, err);
 }

@@ -33,13 +33,12 @@ hs_code hs__table_finish(hs__table_writer *table, hs_error *err);
 
 /* Calls `visit` for each entry in order. Key and value are valid during the call. If `visit` fails, reading ends with its
  * code. `name` is the file's name, for messages. UNIMPLEMENTED: an unknown compression. DATA_LOSS: not a table. Overlapping
- * blocks and keys that share too many bytes are also DATA_LOSS, so that the work is proportional to the table's size. */
+ * blocks and keys that share too many bytes are also DATA_LOSS, so that the work is proportional to the table's size. With
+ * `verify_all`, also verifies the unused meta-index. */
 typedef hs_code (*hs__table_visit)(void *user, hs_bytes key, hs_bytes value, hs_error *err);
-hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, hs__table_visit visit, void *user,
-                       hs_error *err);
+hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, bool verify_all, hs__table_visit visit,
+                       void *user, hs_error *err);
 /* Returns true if the file ends as a table does. */
 bool hs__ends_as_table(const hs_env *env, const char *path);
-/* Reads all blocks, including the unused meta-index, only to verify them. */
-hs_code hs__table_verify(const hs_env *env, hs_bytes table, const char *name, hs_error *err);
 
 #endif

@@ -4,7 +4,7 @@
  * recovery send from the chief to the other ranks. */
 #include "session/session.h"
 
-#include "base/cold.h"
+#include "base/error.h"
 #include "base/crc32c.h"
 #include "checkpoint/directory.h"
 #include "session/status_files.h"

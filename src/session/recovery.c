@@ -4,7 +4,7 @@
 #include "session/session.h"
 
 #include "base/backoff.h"
-#include "base/cold.h"
+#include "base/error.h"
 #include "threads/coordinator.h"
 
 #include <stdio.h>

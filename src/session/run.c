@@ -22,7 +22,7 @@
  */
 #include "session/session.h"
 
-#include "base/cold.h"
+#include "base/error.h"
 
 /* Handles the rare results of a callback: a requested stop; a failure; an error that the callback set although it
  * succeeded; the first success after failures. */

@@ -3,7 +3,7 @@
 #include "session/session.h"
 
 #include "backends/graph/graph.h"
-#include "base/cold.h"
+#include "base/error.h"
 
 /* NULL: the backend is not the embedded graph. */
 static hs__graph_session *graph_session_of(const hs_raw_session *raw)

@@ -105,7 +105,7 @@ struct hs_event_reader {
     hs_event_reader_options options;
     event_files files;
     size_t current; /* index in files.paths */
-    hs__record_reader records;
+    hs_record_reader records;
     bool is_open;  /* the current file is open */
     bool is_final; /* the current file is complete */
     hs__event_values values;
@@ -152,7 +152,7 @@ hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_op
 static void close_file(hs_event_reader *reader)
 {
     if (reader->is_open)
-        hs__record_reader_close(&reader->records);
+        hs_record_reader_close(&reader->records);
     reader->is_open = false;
 }
 
@@ -192,7 +192,7 @@ static hs_code skip_damage(hs_event_reader *reader, const hs_error *why, hs_erro
         (header.is_sound && hs__record_check_length(&reader->records, offset, header.bytes, NULL) == HS_DATA_LOSS);
     if (is_truncated && !reader->is_final)
         return HS_OUT_OF_RANGE; /* its writer may still write it */
-    hs_code code = hs__record_reader_recover(&reader->records, &lost, err);
+    hs_code code = hs_record_reader_recover(&reader->records, &lost, err);
     if (code == HS_OUT_OF_RANGE && !reader->is_final)
         return code;
     if (code && code != HS_OUT_OF_RANGE)
@@ -221,7 +221,8 @@ static bool is_damage(hs_event_reader *reader, hs_code code)
 
 static hs_code open_file(hs_event_reader *reader, hs_error *err)
 {
-    hs_code code = hs__record_reader_open(&reader->records, &reader->env, reader->files.paths[reader->current], err);
+    hs_code code = hs__record_reader_open(&reader->records, &reader->env, reader->files.paths[reader->current],
+                                          HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, err);
     if (code)
         return code;
     if (reader->options.max_record_bytes)
@@ -268,7 +269,7 @@ static hs_code read_event(hs_event_reader *reader, hs_error *err)
         hs__clear(&why);
         reader->event.path = reader->files.paths[reader->current];
         reader->event.offset = reader->records.offset;
-        hs_code code = hs__record_reader_next(&reader->records, &record, &why);
+        hs_code code = hs_record_reader_next(&reader->records, &record, &why);
         if (is_damage(reader, code)) {
             if ((code = skip_damage(reader, &why, err)))
                 return code;

@@ -3,7 +3,7 @@
 #include "output.h"
 #include "command.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,6 @@
 #include "support/test.h"
 
 #include "base/crc32c.h"
-#include "base/crc32c_portable.h"
-
 /* Each test runs with each implementation. In builds with ISA-L, hs__crc32c is ISA-L's. */
 static uint32_t crc32c(void **state, uint32_t crc, const void *data, size_t bytes)
 {

@@ -236,7 +236,7 @@ unsigned char *index_value(const char *key, size_t *bytes)
     char *index = test_read_file(INDEX, &size);
     search s = {.key = key};
     assert_non_null(index);
-    assert_ok(hs__table_read(&t.env, (hs_bytes){index, size}, "index", look, &s, &err), &err);
+    assert_ok(hs__table_read(&t.env, (hs_bytes){index, size}, "index", false, look, &s, &err), &err);
     free(index);
     *bytes = s.bytes;
     return s.value;

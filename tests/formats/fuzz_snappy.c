@@ -105,7 +105,7 @@ static void read_table(const unsigned char *data, size_t size)
         hs__buffer_append(&footer, "", 1);
     hs__buffer_fixed64(&footer, 0xdb4775248b80fb57u);
     hs__buffer_append(&table, footer.data, footer.size);
-    hs__table_read(&env, (hs_bytes){table.data, table.size}, "fuzz", add_up, &sum, NULL);
+    hs__table_read(&env, (hs_bytes){table.data, table.size}, "fuzz", false, add_up, &sum, NULL);
     hs__buffer_free(&table);
     hs__buffer_free(&index);
     hs__buffer_free(&footer);

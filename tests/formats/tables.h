@@ -29,5 +29,7 @@ void add(const char *key, const char *value);
 void finish(void);
 /* Reads the first bytes of the file. A read beyond them ends the program. */
 hs_code read_exactly(size_t bytes);
+/* Verifies all blocks of the file. */
+hs_code verify_all(void);
 
 #endif

@@ -325,7 +325,7 @@ static void write_in_two_files(int32_t first, int32_t of)
     assert_ok(hs__bundle_writer_add(&writers[0], "a", &other, &err), &err);
     assert_ok(add_slice(&writers[1], "w", box(2, 1, 0, 4)), &err);
     assert_ok(add_slice(&writers[1], "w", box(0, 2, 0, 4)), &err);
-    assert_ok(hs__bundle_writer_finish_data(&writers[1], &err), &err);
+    assert_ok(hs__bundle_writer_finish(&writers[1], NULL, &err), &err);
     assert_ok(hs__bundle_writer_join(&writers[0], &writers[1], &err), &err);
     assert_ok(hs__bundle_writer_finish(&writers[0], INDEX, &err), &err);
     for (int i = 0; i < 2; i++)

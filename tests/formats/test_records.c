@@ -34,29 +34,29 @@ static const char *path(void)
     return test_path(directory, "records");
 }
 
-static hs__record_reader open_reader(size_t bytes)
+static hs_record_reader open_reader(size_t bytes)
 {
-    hs__record_reader reader;
+    hs_record_reader reader;
     test_write_file(path(), file.data ? (void *)file.data : "", bytes);
-    assert_ok(hs__record_reader_open(&reader, &t.env, path(), &err), &err);
+    assert_ok(hs__record_reader_open(&reader, &t.env, path(), HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, &err), &err);
     return reader;
 }
 
-static void assert_next(hs__record_reader *reader, const void *data, size_t bytes)
+static void assert_next(hs_record_reader *reader, const void *data, size_t bytes)
 {
     hs_bytes record;
-    assert_ok(hs__record_reader_next(reader, &record, &err), &err);
+    assert_ok(hs_record_reader_next(reader, &record, &err), &err);
     assert_int_equal(record.size, bytes);
     if (bytes)
         assert_memory_equal(record.data, data, bytes);
 }
 
 /* Asserts that reading fails with this code, also when repeated. */
-static void assert_stops(hs__record_reader *reader, hs_code code, const char *why)
+static void assert_stops(hs_record_reader *reader, hs_code code, const char *why)
 {
     hs_bytes record;
     for (int i = 0; i < 2; i++) {
-        assert_fails(hs__record_reader_next(reader, &record, &err), code, &err, why);
+        assert_fails(hs_record_reader_next(reader, &record, &err), code, &err, why);
         assert_contains(err.message, path());
     }
 }
@@ -174,41 +174,42 @@ static void records_of_every_size_come_back(void **state)
         data[i] = data_of(bytes);
         hs__record_append(&file, data[i], bytes);
     }
-    hs__record_reader reader = open_reader(file.size);
+    hs_record_reader reader = open_reader(file.size);
     for (size_t i = 0; i < N; i++) {
         assert_next(&reader, data[i], i < SMALL ? i : large[i - SMALL]);
         free(data[i]);
     }
     assert_stops(&reader, HS_OUT_OF_RANGE, "end of file");
     assert_int_equal(reader.offset, file.size);
-    hs__record_reader_close(&reader);
+    hs_record_reader_close(&reader);
 }
 
 static void an_empty_file_has_no_records(void **state)
 {
     (void)state;
-    hs__record_reader reader = open_reader(0);
+    hs_record_reader reader = open_reader(0);
     assert_stops(&reader, HS_OUT_OF_RANGE, "end of file");
-    hs__record_reader_close(&reader);
+    hs_record_reader_close(&reader);
 }
 
 static void a_missing_file_is_not_found(void **state)
 {
     (void)state;
-    hs__record_reader reader;
-    assert_fails(hs__record_reader_open(&reader, &t.env, path(), &err), HS_NOT_FOUND, &err, path());
-    hs__record_reader_close(&reader);
-    hs__record_reader_close(&reader);
+    hs_record_reader reader;
+    assert_fails(hs__record_reader_open(&reader, &t.env, path(), HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, &err), HS_NOT_FOUND,
+                 &err, path());
+    hs_record_reader_close(&reader);
+    hs_record_reader_close(&reader);
 }
 
 static void closing_twice_is_fine(void **state)
 {
     (void)state;
     hs__record_append(&file, "a", 1);
-    hs__record_reader reader = open_reader(file.size);
+    hs_record_reader reader = open_reader(file.size);
     assert_next(&reader, "a", 1);
-    hs__record_reader_close(&reader);
-    hs__record_reader_close(&reader);
+    hs_record_reader_close(&reader);
+    hs_record_reader_close(&reader);
 }
 
 static void a_growing_file_can_be_read_further(void **state)
@@ -217,7 +218,7 @@ static void a_growing_file_can_be_read_further(void **state)
     hs__record_append(&file, "first", 5);
     size_t first = file.size;
     hs__record_append(&file, "second", 6);
-    hs__record_reader reader = open_reader(first);
+    hs_record_reader reader = open_reader(first);
     assert_next(&reader, "first", 5);
     assert_stops(&reader, HS_OUT_OF_RANGE, "end of file");
     for (size_t bytes = first + 1; bytes < file.size; bytes++) {
@@ -226,7 +227,7 @@ static void a_growing_file_can_be_read_further(void **state)
     }
     test_write_file(path(), file.data, file.size);
     assert_next(&reader, "second", 6);
-    hs__record_reader_close(&reader);
+    hs_record_reader_close(&reader);
 }
 
 /* Damage. */
@@ -247,11 +248,11 @@ static void three_records(void)
 }
 
 /* The number of records before reading ends, and the code with which it ends. */
-static size_t read_all(hs__record_reader *reader, hs_code *code)
+static size_t read_all(hs_record_reader *reader, hs_code *code)
 {
     size_t n = 0;
     hs_bytes record;
-    while (!(*code = hs__record_reader_next(reader, &record, &err)))
+    while (!(*code = hs_record_reader_next(reader, &record, &err)))
         n++;
     return n;
 }
@@ -261,12 +262,12 @@ static void a_truncated_file_is_data_loss(void **state)
     (void)state;
     three_records();
     for (size_t bytes = 0; bytes <= file.size; bytes++) {
-        hs__record_reader reader = open_reader(bytes);
+        hs_record_reader reader = open_reader(bytes);
         hs_code code;
         size_t n = read_all(&reader, &code);
         assert_true(borders[n] <= bytes && (n == 3 || bytes < borders[n + 1]));
         assert_int_equal(code, bytes == borders[n] ? HS_OUT_OF_RANGE : HS_DATA_LOSS);
-        hs__record_reader_close(&reader);
+        hs_record_reader_close(&reader);
     }
 }
 
@@ -276,12 +277,12 @@ static void every_flipped_bit_is_data_loss(void **state)
     three_records();
     for (size_t bit = 0; bit < 8 * file.size; bit++) {
         file.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        hs__record_reader reader = open_reader(file.size);
+        hs_record_reader reader = open_reader(file.size);
         hs_code code;
         size_t n = read_all(&reader, &code);
         assert_int_equal(code, HS_DATA_LOSS);
         assert_true(borders[n] <= bit / 8 && bit / 8 < borders[n + 1]); /* all records before it were read */
-        hs__record_reader_close(&reader);
+        hs_record_reader_close(&reader);
         file.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
 }
@@ -293,12 +294,12 @@ static void damage_is_reported_with_its_offset(void **state)
     three_records();
     snprintf(place, sizeof place, "at byte %zu", borders[1]);
     file.data[borders[1] + 8] ^= 1;
-    hs__record_reader reader = open_reader(file.size);
+    hs_record_reader reader = open_reader(file.size);
     hs_code code;
     assert_int_equal(read_all(&reader, &code), 1);
     assert_says(&err, HS_DATA_LOSS, "wrong length checksum");
     assert_contains(err.message, place);
-    hs__record_reader_close(&reader);
+    hs_record_reader_close(&reader);
 }
 
 /* Writes a length with a right checksum at the start of the file. */
@@ -318,11 +319,11 @@ static void a_length_beyond_the_file_is_not_allocated(void **state)
     free(data);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         claim_length(lengths[i]);
-        hs__record_reader reader = open_reader(file.size);
+        hs_record_reader reader = open_reader(file.size);
         size_t allocations = t.allocations;
         assert_stops(&reader, HS_DATA_LOSS, "the file ends inside");
         assert_int_equal(t.allocations, allocations);
-        hs__record_reader_close(&reader);
+        hs_record_reader_close(&reader);
     }
 }
 
@@ -331,12 +332,12 @@ static void a_length_beyond_the_file_is_not_allocated(void **state)
 static hs_code read_some(test_env *env, void *user)
 {
     (void)user;
-    hs__record_reader reader;
+    hs_record_reader reader;
     hs_bytes record;
-    hs_code code = hs__record_reader_open(&reader, &env->env, path(), NULL);
+    hs_code code = hs__record_reader_open(&reader, &env->env, path(), HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, NULL);
     while (!code)
-        code = hs__record_reader_next(&reader, &record, NULL);
-    hs__record_reader_close(&reader);
+        code = hs_record_reader_next(&reader, &record, NULL);
+    hs_record_reader_close(&reader);
     return code == HS_OUT_OF_RANGE ? HS_OK : code;
 }
 

@@ -31,10 +31,10 @@ static size_t list_files(const char *directory, char **paths, size_t max)
 
 static bool read_file(const char *path, events_visitor visit, void *user)
 {
-    hs__record_reader reader;
+    hs_record_reader reader;
     hs_bytes record;
-    hs_code code = hs__record_reader_open(&reader, hs_env_default(), path, NULL);
-    while (!code && !(code = hs__record_reader_next(&reader, &record, NULL))) {
+    hs_code code = hs__record_reader_open(&reader, hs_env_default(), path, HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, NULL);
+    while (!code && !(code = hs_record_reader_next(&reader, &record, NULL))) {
         Hs__Pb__Event *event = hs__pb__event__unpack(NULL, record.size, record.data);
         if (!event)
             code = HS_DATA_LOSS;
@@ -42,7 +42,7 @@ static bool read_file(const char *path, events_visitor visit, void *user)
             visit(event, user);
         hs__pb__event__free_unpacked(event, NULL);
     }
-    hs__record_reader_close(&reader);
+    hs_record_reader_close(&reader);
     return code == HS_OUT_OF_RANGE;
 }
 

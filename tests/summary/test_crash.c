@@ -91,17 +91,17 @@ static void write_events(scene *s)
 /* The size of the records that readers can read. */
 static uint64_t readable(scene *s, const char *path)
 {
-    hs__record_reader reader;
+    hs_record_reader reader;
     hs_bytes record;
-    hs_code code = hs__record_reader_open(&reader, &s->t.env, path, &s->err);
+    hs_code code = hs__record_reader_open(&reader, &s->t.env, path, HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, &s->err);
     if (code)
         wrong(s, "the file cannot be opened");
-    while (!(code = hs__record_reader_next(&reader, &record, &s->err)))
+    while (!(code = hs_record_reader_next(&reader, &record, &s->err)))
         ;
     if (code != HS_OUT_OF_RANGE && code != HS_DATA_LOSS)
         wrong(s, "the file cannot be read");
     uint64_t bytes = reader.offset;
-    hs__record_reader_close(&reader);
+    hs_record_reader_close(&reader);
     return bytes;
 }
 
@@ -251,10 +251,10 @@ static size_t records_of_all(scene *s, bool *clean)
         if (!next)
             return n;
         strcpy(before, next->path);
-        hs__record_reader reader;
+        hs_record_reader reader;
         hs_bytes record;
-        hs__record_reader_open(&reader, &s->t.env, before, NULL);
-        for (bool version = true; !hs__record_reader_next(&reader, &record, NULL); version = false) {
+        hs__record_reader_open(&reader, &s->t.env, before, HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, NULL);
+        for (bool version = true; !hs_record_reader_next(&reader, &record, NULL); version = false) {
             const unsigned char *data = record.data;
             if (version)
                 continue;
@@ -263,7 +263,7 @@ static size_t records_of_all(scene *s, bool *clean)
             *clean &= step == events++;
             n++;
         }
-        hs__record_reader_close(&reader);
+        hs_record_reader_close(&reader);
     }
 }
 

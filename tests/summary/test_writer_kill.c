@@ -54,19 +54,19 @@ static int64_t step_of(hs_bytes record)
 /* The number of events in a file, in order. After them is less than a record. */
 static int64_t check_file(const char *path)
 {
-    hs__record_reader reader;
+    hs_record_reader reader;
     hs_bytes record;
     hs_error err;
     int64_t n = -1;
-    hs_code code = hs__record_reader_open(&reader, hs_env_default(), path, &err);
-    while (!code && !(code = hs__record_reader_next(&reader, &record, &err)))
+    hs_code code = hs__record_reader_open(&reader, hs_env_default(), path, HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, &err);
+    while (!code && !(code = hs_record_reader_next(&reader, &record, &err)))
         assert_int_equal(step_of(record), ++n);
     if (code != HS_OUT_OF_RANGE)
         assert_says(&err, HS_DATA_LOSS, "the file ends inside");
     hs_file_stat found;
     assert_int_equal(hs__stat(hs_env_default(), path, &found, NULL), HS_OK);
     assert_in_range(found.bytes - reader.offset, 0, 100);
-    hs__record_reader_close(&reader);
+    hs_record_reader_close(&reader);
     assert_true(n >= 0); /* at least the version */
     return n;
 }

@@ -5,7 +5,7 @@
 #include "backends/graph/graph.h"
 #include "backends/output_name.h"
 #include "backends/similar_name.h"
-#include "base/cold.h"
+#include "base/error.h"
 
 #include <stddef.h>
 #include <string.h>
