@@ -44,6 +44,7 @@ struct hs_record_reader {
  * `window`: bytes to read at once. */
 hs_code hs__record_reader_open(hs_record_reader *reader, const hs_env *env, const char *path,
                                hs_record_compression compression, size_t window, hs_error *err);
+
 /* For recovery: reads header or data of the record at an offset. The data is read into reader->record. */
 typedef struct hs__record_header {
     uint64_t bytes;
