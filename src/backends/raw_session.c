@@ -155,6 +155,14 @@ bool hs__session_variable(const hs_raw_session *session, size_t index, hs_variab
     return session->ops.variable && session->ops.variable(session->backend.self, index, out);
 }
 
+bool hs__session_find_variable(const hs_raw_session *session, const char *name, size_t *index, hs_variable *out)
+{
+    for (*index = 0; hs__session_variable(session, *index, out); ++*index)
+        if (strcmp(out->name, name) == 0)
+            return true;
+    return false;
+}
+
 hs_code hs__session_read(const hs_raw_session *session, size_t index, const char *name, hs_tensor *value, hs_error *err)
 {
     return hs__normalize_error(session->ops.read_variable(session->handle, index, value, err), name, err);

@@ -49,7 +49,6 @@ typedef struct hs__stored_states {
     char *path; /* the checkpoint's; NULL: no checkpoint */
     hs__stored_state *items;
     size_t n, capacity;
-    uint64_t bytes;    /* of the items in the checkpoint, for the progress of the restore */
     bool any_identity; /* hs_restore_options.any_identity */
     bool unreported;   /* the log has not named the unclaimed ones yet */
     char *unused;      /* tensors that no variable of the program uses, for the log; NULL: none */
@@ -102,6 +101,8 @@ void hs__raw_session_free(hs_raw_session *raw);
 
 /* The variables of the session's backend, by index. Returns false after the last. */
 bool hs__session_variable(const hs_raw_session *session, size_t index, hs_variable *out);
+/* Finds a variable by its name. Returns false if no variable has it. */
+bool hs__session_find_variable(const hs_raw_session *session, const char *name, size_t *index, hs_variable *out);
 /* Sets *value to a view of the variable, in host or device memory. value->data NULL: the variable has no memory. */
 hs_code hs__session_read(const hs_raw_session *session, size_t index, const char *name, hs_tensor *value, hs_error *err);
 /* Sets the variable to a host tensor, or to its first value if value->data is NULL. */

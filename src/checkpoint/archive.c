@@ -1,180 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Three tables of functions: for bundles, for safetensors files and for snapshots. */
+/* Each function handles the three kinds: a bundle, a safetensors file, a snapshot. */
 #include "checkpoint/archive.h"
 
 #include <string.h>
 
-/* Bundles. */
+/* Opening. */
 
-static const hs__bundle_entry *entry_of(const void *reader, size_t index)
+hs_code hs__archive_open(hs__archive *archive, hs__archive_kind kind, const hs_env *env, const char *path, hs_error *err)
 {
-    return &((const hs__bundle_reader *)reader)->entries[index];
-}
-
-static const char *bundle_name(const void *reader, size_t index)
-{
-    return entry_of(reader, index)->name;
-}
-
-static hs__stored bundle_tensor(const void *reader, size_t index)
-{
-    const hs__bundle_entry *entry = entry_of(reader, index);
-    return (hs__stored){.name = entry->name,
-                        .dtype = entry->dtype,
-                        .dtype_name = hs__bundle_dtype_name(entry),
-                        .shape = entry->shape,
-                        .bytes = hs__bundle_read_bytes(entry),
-                        .crc = entry->crc,
-                        .in_slices = entry->slices != 0};
-}
-
-static size_t bundle_find(const void *reader, const char *name)
-{
-    return hs__map_find(&((const hs__bundle_reader *)reader)->names, name);
-}
-
-/* The saved slice with exactly this box, or NULL. */
-static const hs__bundle_entry *same_slice(const hs__bundle_reader *reader, const hs__bundle_entry *entry,
-                                          const hs__box *box)
-{
-    for (size_t i = 0; entry->slices && i < reader->n_slices; i++)
-        if (reader->slices[i].listed && strcmp(reader->slices[i].entry.name, entry->name) == 0 &&
-            hs__box_order(&reader->slices[i].box, box) == 0)
-            return &reader->slices[i].entry;
-    return NULL;
-}
-
-static hs_code bundle_locate(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
-{
-    const hs__bundle_entry *entry = entry_of(reader, index);
-    size_t to_read = hs__bundle_read_bytes(entry);
-    if (box && entry->dtype == HS_STRING) {
-        const hs__bundle_entry *slice = same_slice(reader, entry, box);
-        if (!slice)
-            return hs_error_set(err, HS_UNIMPLEMENTED,
-                                "cannot restore '%s': it has strings, whose slices must be the saved ones", entry->name);
-        entry = slice;
-        to_read = hs__bundle_read_bytes(slice);
-    } else if (box) {
-        const hs_shape shape = hs__box_shape(box);
-        to_read = (size_t)hs_shape_elements(&shape) * hs_dtype_size((hs_dtype)entry->dtype);
+    hs_code code;
+    *archive = (hs__archive){.kind = kind};
+    if (kind == HS__BUNDLE) {
+        if ((code = hs__bundle_reader_open(&archive->bundle, env, path, err)))
+            return code;
+        archive->path = archive->bundle.prefix;
+        archive->n = archive->bundle.n_entries;
+    } else {
+        if ((code = hs__safetensors_reader_open(&archive->file, env, path, err)))
+            return code;
+        archive->path = archive->file.path;
+        archive->n = archive->file.header.n;
     }
-    if (bytes)
-        *bytes = to_read;
-    return hs__bundle_locate(reader, entry, err);
+    return HS_OK;
 }
 
-static hs_code bundle_read(void *reader, size_t index, const hs__box *box, void *to, hs_error *err)
+void hs__archive_close(hs__archive *archive)
 {
-    const hs__bundle_entry *entry = entry_of(reader, index);
-    if (!box)
-        return hs__bundle_read(reader, entry, to, err);
-    return entry->dtype == HS_STRING ? hs__bundle_read(reader, same_slice(reader, entry, box), to, err)
-                                     : hs__bundle_read_slice(reader, entry, box, to, err);
+    if (archive->kind == HS__BUNDLE)
+        hs__bundle_reader_close(&archive->bundle);
+    else
+        hs__safetensors_reader_close(&archive->file);
 }
 
-static hs_code bundle_verify(void *reader, size_t index, hs_error *err)
+hs__archive hs__snapshot_archive(const hs__snapshot *snapshot, const char *name)
 {
-    return hs__bundle_verify(reader, entry_of(reader, index), err);
+    return (hs__archive){.kind = HS__SNAPSHOT, .path = name, .n = snapshot->n, .snapshot = snapshot};
 }
 
-static hs_code bundle_read_next(void *reader, size_t index, hs__bundle_cursor *cursor, void *to, size_t bytes,
-                                hs_error *err)
+void hs__archive_fork(const hs__archive *archive, hs__archive *fork)
 {
-    cursor->reader = reader;
-    cursor->entry = entry_of(reader, index);
-    return hs__bundle_read_next(cursor, to, bytes, err);
+    *fork = *archive;
+    hs__bundle_reader_fork(&archive->bundle, &fork->bundle);
 }
 
-static const hs__archive_ops bundle_ops = {.name = bundle_name,
-                                           .tensor = bundle_tensor,
-                                           .find = bundle_find,
-                                           .locate = bundle_locate,
-                                           .read = bundle_read,
-                                           .verify = bundle_verify,
-                                           .read_next = bundle_read_next,
-                                           .has_states = true,
-                                           .forks = true};
-
-hs__archive hs__bundle_archive(hs__bundle_reader *reader)
+void hs__archive_fork_close(hs__archive *fork)
 {
-    return (hs__archive){&bundle_ops, reader, reader->prefix, reader->n_entries};
+    hs__bundle_reader_fork_close(&fork->bundle);
 }
 
-/* Safetensors files. Opening one has checked it. */
+/* Describing. */
 
-static const char *file_name(const void *reader, size_t index)
+hs__stored hs__archive_tensor(const hs__archive *archive, size_t index)
 {
-    return ((const hs__safetensors_reader *)reader)->header.entries[index].name;
-}
-
-static hs__stored file_tensor(const void *reader, size_t index)
-{
-    const hs__safetensors_entry *entry = &((const hs__safetensors_reader *)reader)->header.entries[index];
-    return (hs__stored){.name = entry->name,
-                        .dtype = (int32_t)entry->dtype,
-                        .dtype_name = entry->dtype ? hs_dtype_name(entry->dtype) : entry->dtype_name,
-                        .shape = entry->shape,
-                        .bytes = (size_t)entry->bytes};
-}
-
-static size_t file_find(const void *reader, const char *name)
-{
-    return hs__safetensors_find(reader, name);
-}
-
-static hs_code file_locate(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
-{
-    const hs__safetensors_entry *entry = &((hs__safetensors_reader *)reader)->header.entries[index];
-    const hs_shape shape = box ? hs__box_shape(box) : HS_SCALAR;
-    if (bytes)
-        *bytes = box ? (size_t)hs_shape_elements(&shape) * hs_dtype_size(entry->dtype) : (size_t)entry->bytes;
-    hs_code code = box ? hs__safetensors_check(reader, entry, err) : HS_OK;
-    if (!code && entry->bytes > SIZE_MAX / 2)
-        code = hs__no_memory(err, SIZE_MAX, entry->name);
-    return code;
-}
-
-static hs_code file_read(void *reader, size_t index, const hs__box *box, void *to, hs_error *err)
-{
-    const hs__safetensors_entry *entry = &((hs__safetensors_reader *)reader)->header.entries[index];
-    if (!box)
-        return hs__safetensors_read(reader, entry, 0, to, (size_t)entry->bytes, err);
-    const hs__box whole = hs__box_of(&entry->shape);
-    hs__runs runs = hs__runs_begin(&whole, box, hs_dtype_size(entry->dtype));
-    hs_code code = HS_OK;
-    for (; !code && runs.remaining; hs__runs_next(&runs))
-        code = hs__safetensors_read(reader, entry, runs.from, (char *)to + runs.to, runs.run, err);
-    return code;
-}
-
-static hs_code file_verify(void *reader, size_t index, hs_error *err)
-{
-    return file_locate(reader, index, NULL, NULL, err);
-}
-
-static const hs__archive_ops file_ops = {.name = file_name,
-                                         .tensor = file_tensor,
-                                         .find = file_find,
-                                         .locate = file_locate,
-                                         .read = file_read,
-                                         .verify = file_verify};
-
-hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
-{
-    return (hs__archive){&file_ops, reader, reader->path, reader->header.n};
-}
-
-/* Snapshots. */
-
-static const char *copied_name(const void *snapshot, size_t index)
-{
-    return hs__snapshot_item(snapshot, index).name;
-}
-
-static hs__stored copied_tensor(const void *snapshot, size_t index)
-{
-    const hs__save_item item = hs__snapshot_item(snapshot, index);
+    if (archive->kind == HS__BUNDLE) {
+        const hs__bundle_entry *entry = &archive->bundle.entries[index];
+        return (hs__stored){.name = entry->name,
+                            .dtype = entry->dtype,
+                            .dtype_name = hs__bundle_dtype_name(entry),
+                            .shape = entry->shape,
+                            .bytes = hs__bundle_read_bytes(entry),
+                            .crc = entry->crc,
+                            .in_slices = entry->slices != 0};
+    }
+    if (archive->kind == HS__SAFETENSORS) {
+        const hs__safetensors_entry *entry = &archive->file.header.entries[index];
+        return (hs__stored){.name = entry->name,
+                            .dtype = (int32_t)entry->dtype,
+                            .dtype_name = entry->dtype ? hs_dtype_name(entry->dtype) : entry->dtype_name,
+                            .shape = entry->shape,
+                            .bytes = (size_t)entry->bytes};
+    }
+    const hs__save_item item = hs__snapshot_item(archive->snapshot, index);
     return (hs__stored){.name = item.name,
                         .dtype = (int32_t)item.value.dtype,
                         .dtype_name = hs_dtype_name(item.value.dtype),
@@ -183,10 +79,19 @@ static hs__stored copied_tensor(const void *snapshot, size_t index)
                         .data = item.value.data};
 }
 
-/* The variables are in the order of their names, the states are not. */
-static size_t copied_find(const void *user, const char *name)
+const char *hs__archive_name(const hs__archive *archive, size_t index)
 {
-    const hs__snapshot *snapshot = user;
+    return archive->kind == HS__BUNDLE        ? archive->bundle.entries[index].name
+           : archive->kind == HS__SAFETENSORS ? archive->file.header.entries[index].name
+                                              : hs__snapshot_item(archive->snapshot, index).name;
+}
+
+size_t hs__archive_find(const hs__archive *archive, const char *name)
+{
+    if (archive->kind != HS__SNAPSHOT)
+        return hs__map_find(archive->kind == HS__BUNDLE ? &archive->bundle.names : &archive->file.header.names, name);
+    /* the variables of a snapshot are in the order of their names, the states are not */
+    const hs__snapshot *snapshot = archive->snapshot;
     size_t first = 0, end = snapshot->n_variables;
     while (first < end) {
         const size_t middle = first + (end - first) / 2;
@@ -204,37 +109,85 @@ static size_t copied_find(const void *user, const char *name)
     return HS__NONE;
 }
 
-static hs_code copied_locate(void *snapshot, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
+/* Reading. */
+
+/* The entry of a bundle to read: the tensor's; for a part of a tensor of strings, that of the saved slice with exactly this
+ * box. NULL: no such slice was saved. */
+static const hs__bundle_entry *entry_of(const hs__bundle_reader *reader, size_t index, const hs__box *box)
 {
-    (void)box, (void)err;
-    if (bytes)
-        *bytes = hs__snapshot_item(snapshot, index).value.bytes;
-    return HS_OK;
+    const hs__bundle_entry *entry = &reader->entries[index];
+    if (!box || entry->dtype != HS_STRING)
+        return entry;
+    for (size_t i = 0; entry->slices && i < reader->n_slices; i++)
+        if (reader->slices[i].listed && strcmp(reader->slices[i].entry.name, entry->name) == 0 &&
+            hs__box_order(&reader->slices[i].box, box) == 0)
+            return &reader->slices[i].entry;
+    return NULL;
 }
 
-static hs_code copied_read(void *snapshot, size_t index, const hs__box *box, void *to, hs_error *err)
+hs_code hs__archive_check(const hs__archive *archive, size_t index, hs_error *err)
 {
-    const hs_tensor value = hs__snapshot_item(snapshot, index).value;
-    (void)box, (void)err;
+    return archive->kind == HS__BUNDLE ? hs__bundle_check(&archive->bundle, &archive->bundle.entries[index], err)
+                                       : hs__safetensors_check(&archive->file, &archive->file.header.entries[index], err);
+}
+
+hs_code hs__archive_locate(hs__archive *archive, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
+{
+    const hs__stored stored = hs__archive_tensor(archive, index);
+    const bool in_numbers = box && stored.dtype != HS_STRING;
+    hs_code code = HS_OK;
+    size_t to_read = stored.bytes;
+    if (archive->kind == HS__BUNDLE) {
+        const hs__bundle_entry *entry = entry_of(&archive->bundle, index, box);
+        if (!entry)
+            return hs_error_set(err, HS_UNIMPLEMENTED,
+                                "cannot restore '%s': it has strings, whose slices must be the saved ones", stored.name);
+        to_read = hs__bundle_read_bytes(entry);
+        code = hs__bundle_locate(&archive->bundle, entry, err);
+    } else if (archive->kind == HS__SAFETENSORS) {
+        code = box ? hs__archive_check(archive, index, err) : HS_OK;
+        if (!code && stored.bytes > SIZE_MAX / 2)
+            code = hs__no_memory(err, SIZE_MAX, stored.name);
+    }
+    if (in_numbers && !code) {
+        const hs_shape shape = hs__box_shape(box);
+        to_read = (size_t)hs_shape_elements(&shape) * hs_dtype_size((hs_dtype)stored.dtype);
+    }
+    if (bytes)
+        *bytes = to_read;
+    return code;
+}
+
+hs_code hs__archive_read(hs__archive *archive, size_t index, const hs__box *box, void *to, hs_error *err)
+{
+    if (archive->kind == HS__BUNDLE) {
+        const hs__bundle_entry *entry = entry_of(&archive->bundle, index, box);
+        return box && entry->dtype != HS_STRING ? hs__bundle_read_slice(&archive->bundle, entry, box, to, err)
+                                                : hs__bundle_read(&archive->bundle, entry, to, err);
+    }
+    if (archive->kind == HS__SAFETENSORS) {
+        const hs__safetensors_entry *entry = &archive->file.header.entries[index];
+        if (!box)
+            return hs__safetensors_read(&archive->file, entry, 0, to, (size_t)entry->bytes, err);
+        const hs__box whole = hs__box_of(&entry->shape);
+        hs__runs runs = hs__runs_begin(&whole, box, hs_dtype_size(entry->dtype));
+        hs_code code = HS_OK;
+        for (; !code && runs.remaining; hs__runs_next(&runs))
+            code = hs__safetensors_read(&archive->file, entry, runs.from, (char *)to + runs.to, runs.run, err);
+        return code;
+    }
+    const hs_tensor value = hs__snapshot_item(archive->snapshot, index).value;
     if (value.bytes)
         memcpy(to, value.data, value.bytes);
     return HS_OK;
 }
 
-static const hs__archive_ops snapshot_ops = {.name = copied_name,
-                                             .tensor = copied_tensor,
-                                             .find = copied_find,
-                                             .locate = copied_locate,
-                                             .read = copied_read,
-                                             .has_states = true,
-                                             .in_memory = true};
-
-hs__archive hs__snapshot_archive(const hs__snapshot *snapshot, const char *name)
+hs_code hs__archive_verify(hs__archive *archive, size_t index, hs_error *err)
 {
-    return (hs__archive){&snapshot_ops, (void *)snapshot, name, snapshot->n};
+    return archive->kind == HS__BUNDLE ? hs__bundle_verify(&archive->bundle, &archive->bundle.entries[index], err) : HS_OK;
 }
 
-hs_code hs__archive_verify_all(const hs__archive *archive, hs_error *err)
+hs_code hs__archive_verify_all(hs__archive *archive, hs_error *err)
 {
     for (size_t i = 0; i < archive->n; i++) {
         hs_error cause = {0};
@@ -243,19 +196,4 @@ hs_code hs__archive_verify_all(const hs__archive *archive, hs_error *err)
             return hs__error_copy(err, &cause);
     }
     return HS_OK;
-}
-
-/* For other threads. */
-
-void hs__archive_fork_begin(const hs__archive *archive, hs__archive_fork *fork)
-{
-    fork->archive = *archive;
-    hs__bundle_reader_fork(archive->reader, &fork->reader);
-    fork->archive.reader = &fork->reader;
-    fork->archive.path = fork->reader.prefix;
-}
-
-void hs__archive_fork_end(hs__archive_fork *fork)
-{
-    hs__bundle_reader_fork_close(&fork->reader);
 }

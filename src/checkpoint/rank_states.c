@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hs__rank_states_gather sends the states of each rank to the chief, which compares and keeps them; the functions at the
- * end find the states of other ranks in a checkpoint. */
+/* hs__rank_states_gather sends the states of each rank to the chief, which compares and keeps them. */
 #include "checkpoint/rank_states.h"
 
 #include "base/crc32c.h"
@@ -235,62 +234,4 @@ hs_code hs__rank_states_visit(const hs_raw_session *session, hs__visit_item_fn v
     for (size_t i = 0; !code && i < gathered->n; i++)
         code = hs__visit_stored(&session->env, &gathered->items[i], visit, user, err);
     return code;
-}
-
-/* Restoring. */
-
-/* The number of ranks in "BASE/00002-of-00004". 0: the key is not of this form. */
-static int32_t ranks_of_key(const char *base, const char *key)
-{
-    size_t length = strlen(base);
-    int rank, count;
-    char rest;
-    if (strncmp(key, base, length) != 0 || sscanf(key + length, "/%5d-of-%5d%c", &rank, &count, &rest) != 2)
-        return 0;
-    return rank >= 0 && rank < count ? count : 0;
-}
-
-bool hs__is_rank_key(const char *base, const char *key)
-{
-    return strcmp(base, key) == 0 || ranks_of_key(base, key);
-}
-
-bool hs__is_rank_state(const hs_raw_session *session, const char *key)
-{
-    for (size_t i = 0; i < session->n_states; i++) {
-        const hs__state_slot *slot = &session->states[i];
-        if (slot->base && (hs__is_rank_key(slot->base, key) || (slot->old_base && hs__is_rank_key(slot->old_base, key))))
-            return true;
-    }
-    return false;
-}
-
-/* The number of ranks that saved the state. 0: the checkpoint does not have it. */
-static int32_t count_ranks(const hs__archive *archive, const char *base)
-{
-    int32_t n = hs__archive_find(archive, base) != HS__NONE ? 1 : 0;
-    for (size_t i = 0; !n && i < archive->n; i++)
-        n = ranks_of_key(base, hs__archive_name(archive, i));
-    return n;
-}
-
-bool hs__has_state(const hs__archive *archive, const char *base)
-{
-    return count_ranks(archive, base) > 0;
-}
-
-hs_code hs__rank_states_count(const hs__archive *archive, const hs_raw_session *session, const hs__state_slot *slot,
-                              int32_t *n, hs_error *err)
-{
-    *n = 0;
-    if (!slot->base || hs__archive_find(archive, slot->key) != HS__NONE)
-        return HS_OK;
-    *n = count_ranks(archive, slot->base);
-    if (*n && !slot->reshard)
-        return hs_error_set(
-            err, HS_FAILED_PRECONDITION,
-            "%s: state '%s' was saved by %d ranks, and cannot be divided among %d; resume with %d ranks, or "
-            "give the state a reshard function",
-            archive->path, slot->base, (int)*n, (int)session->rank_count, (int)*n);
-    return HS_OK;
 }

@@ -16,15 +16,4 @@ void hs__rank_states_free(hs_raw_session *session);
 /* Visits the gathered states of the other ranks. */
 hs_code hs__rank_states_visit(const hs_raw_session *session, hs__visit_item_fn visit, void *user, hs_error *err);
 
-/* Sets *n to the number of ranks that saved the state in this checkpoint, if that is another number than the session's; 0:
- * the checkpoint does not have the state, or has that of this rank. */
-hs_code hs__rank_states_count(const hs__archive *archive, const hs_raw_session *session, const hs__state_slot *slot,
-                              int32_t *n, hs_error *err);
-/* True if the checkpoint has the state of any number of ranks. */
-bool hs__has_state(const hs__archive *archive, const char *base);
-/* True if the key is that of the state `base` of any rank. */
-bool hs__is_rank_key(const char *base, const char *key);
-/* True if the key is that of a per-rank state that the session has, of any rank. */
-bool hs__is_rank_state(const hs_raw_session *session, const char *key);
-
 #endif

@@ -12,9 +12,7 @@
 struct hs_checkpoint_reader {
     hs_env env;
     hs__archive archive;
-    hs__bundle_reader bundle;     /* of a checkpoint */
-    hs__safetensors_reader *file; /* NULL: the archive is a checkpoint */
-    size_t *by_name;              /* with `file`: the tensors in the order of their names */
+    const hs__safetensors_entry **by_name; /* the tensors of a safetensors file in the order of their names */
 };
 
 /* Opening. */
@@ -27,50 +25,14 @@ static int compare_names(const void *a, const void *b)
 
 static hs_code sort_by_name(hs_checkpoint_reader *reader, hs_error *err)
 {
-    const hs__safetensors_header *header = &reader->file->header;
-    const hs__safetensors_entry **entries = hs__alloc(&reader->env, header->n + 1, sizeof *entries);
-    reader->by_name = hs__alloc(&reader->env, header->n + 1, sizeof *reader->by_name);
-    hs_code code =
-        entries && reader->by_name ? HS_OK : hs__no_memory(err, header->n * sizeof *entries, "a list of tensors");
-    for (size_t i = 0; !code && i < header->n; i++)
-        entries[i] = &header->entries[i];
-    if (!code && header->n)
-        qsort(entries, header->n, sizeof *entries, compare_names);
-    for (size_t i = 0; !code && i < header->n; i++)
-        reader->by_name[i] = (size_t)(entries[i] - header->entries);
-    hs__free(&reader->env, entries);
-    return code;
-}
-
-static void close_file(hs_checkpoint_reader *reader)
-{
-    hs__safetensors_reader_close(reader->file);
-    hs__free(&reader->env, reader->file);
-    hs__free(&reader->env, reader->by_name);
-}
-
-static hs_code open_file(hs_checkpoint_reader *reader, const char *path, hs_error *err)
-{
-    reader->file = hs__alloc(&reader->env, 1, sizeof *reader->file);
-    if (!reader->file)
-        return hs__no_memory(err, sizeof *reader->file, "a reader of safetensors files");
-    hs_code code = hs__safetensors_reader_open(reader->file, &reader->env, path, err);
-    if (code) {
-        hs__free(&reader->env, reader->file);
-        return code;
-    }
-    reader->archive = hs__safetensors_archive(reader->file);
-    if ((code = sort_by_name(reader, err)))
-        close_file(reader);
-    return code;
-}
-
-static hs_code open_bundle(hs_checkpoint_reader *reader, const char *prefix, hs_error *err)
-{
-    hs_code code = hs__bundle_reader_open(&reader->bundle, &reader->env, prefix, err);
-    if (!code)
-        reader->archive = hs__bundle_archive(&reader->bundle);
-    return code;
+    const size_t n = reader->archive.n;
+    if (!(reader->by_name = hs__alloc(&reader->env, n + 1, sizeof *reader->by_name)))
+        return hs__no_memory(err, n * sizeof *reader->by_name, "a list of tensors");
+    for (size_t i = 0; i < n; i++)
+        reader->by_name[i] = &reader->archive.file.header.entries[i];
+    if (n)
+        qsort(reader->by_name, n, sizeof *reader->by_name, compare_names);
+    return HS_OK;
 }
 
 hs_checkpoint_reader *hs_checkpoint_open(const hs_env *given, const char *prefix, hs_error *err)
@@ -89,8 +51,13 @@ hs_checkpoint_reader *hs_checkpoint_open(const hs_env *given, const char *prefix
         return NULL;
     }
     reader->env = env;
-    if ((hs__is_safetensors(prefix) ? open_file : open_bundle)(reader, prefix, err)) {
+    const hs__archive_kind kind = hs__is_safetensors(prefix) ? HS__SAFETENSORS : HS__BUNDLE;
+    if (hs__archive_open(&reader->archive, kind, &reader->env, prefix, err)) {
         hs__free(&env, reader);
+        return NULL;
+    }
+    if (kind == HS__SAFETENSORS && sort_by_name(reader, err)) {
+        hs_checkpoint_close(reader);
         return NULL;
     }
     return reader;
@@ -101,10 +68,8 @@ void hs_checkpoint_close(hs_checkpoint_reader *reader)
     if (!reader)
         return;
     hs_env env = reader->env;
-    if (reader->file)
-        close_file(reader);
-    else
-        hs__bundle_reader_close(&reader->bundle);
+    hs__archive_close(&reader->archive);
+    hs__free(&env, reader->by_name);
     hs__free(&env, reader);
 }
 
@@ -121,7 +86,9 @@ bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, cons
 {
     if (!reader || index >= reader->archive.n)
         return false;
-    hs__stored stored = hs__archive_tensor(&reader->archive, reader->by_name ? reader->by_name[index] : index);
+    if (reader->by_name)
+        index = (size_t)(reader->by_name[index] - reader->archive.file.header.entries);
+    const hs__stored stored = hs__archive_tensor(&reader->archive, index);
     if (name)
         *name = stored.name;
     if (info)
@@ -203,29 +170,28 @@ hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name,
     hs__box part;
     size_t index = HS__NONE;
     hs_code code = find(reader, name, &index, err);
-    if (code)
+    if (code || (code = hs__archive_check(&reader->archive, index, err)))
         return code;
-    const hs__bundle_entry *entry = reader->file ? NULL : &reader->bundle.entries[index];
     const hs__stored stored = hs__archive_tensor(&reader->archive, index);
-    code = entry ? hs__bundle_check(&reader->bundle, entry, err)
-                 : hs__safetensors_check(reader->file, &reader->file->header.entries[index], err);
-    if (code || (code = find_box(reader, &stored, starts, lengths, &part, err)))
+    if ((code = find_box(reader, &stored, starts, lengths, &part, err)))
         return code;
+    if (stored.dtype == HS_STRING)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings, so it can only be read as a whole",
+                            reader->archive.path, name);
     size_t needed = hs_tensor_of((hs_dtype)stored.dtype, hs__box_shape(&part), NULL).bytes;
-    if (stored.dtype != HS_STRING && (bytes != needed || (bytes && !data))) /* slices of strings are refused below */
+    if (bytes != needed || (bytes && !data))
         return wrong_size(reader, name, needed, data ? bytes : 0, err);
-    return entry ? hs__bundle_read_slice(&reader->bundle, entry, &part, data, err)
-                 : hs__archive_read(&reader->archive, index, &part, data, err);
+    return hs__archive_read(&reader->archive, index, &part, data, err);
 }
 
 static hs_code verify(hs_checkpoint_reader *reader, const char *name, hs_error *err)
 {
     size_t index = HS__NONE;
-    if (reader && reader->file)
+    if (reader && reader->archive.kind == HS__SAFETENSORS)
         return hs_error_set(err, HS_UNIMPLEMENTED, "%s: cannot verify it: safetensors files have no checksums",
                             reader->archive.path);
     if (reader && !name)
-        return hs__bundle_verify_index(&reader->bundle, err);
+        return hs__bundle_verify_index(&reader->archive.bundle, err);
     hs_code code = find(reader, name, &index, err);
     return code ? code : hs__archive_verify(&reader->archive, index, err);
 }

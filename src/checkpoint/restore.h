@@ -13,7 +13,7 @@ void hs__report_restore(const hs_restore_options *options, hs_restore_event even
 hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_session *session, hs_error *err);
 
 /* Restores the selected variables from an open archive, and states if it has them. */
-hs_code hs__restore_archive(const hs__selection *selection, hs_raw_session *session, const hs__archive *archive,
+hs_code hs__restore_archive(const hs__selection *selection, hs_raw_session *session, hs__archive *archive,
                             const hs_restore_options *options, hs_error *err);
 /* Restores variables and states from a checkpoint, and records that in the saver and the session. *damaged: it failed
  * because the files are damaged, so that another checkpoint may be restored instead; this is reported to `options`. The

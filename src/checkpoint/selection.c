@@ -8,33 +8,28 @@
 
 /* Copying. */
 
-static hs_code add_once(hs__map *seen, const char *name, const char *list, hs_error *err)
+/* `list`: elements of `size` bytes, each of which begins with a name. NULL ends it. May be NULL. */
+static const char *name_at(const void *list, size_t size, size_t i)
 {
-    if (hs__map_find(seen, name) != HS__NONE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s' twice", list, name);
-    return hs__map_add(seen, name, 0, NULL, err);
+    return list ? *(const char *const *)(const void *)((const char *)list + i * size) : NULL;
 }
 
-hs_code hs__check_named_once(const hs_env *env, const hs_checkpoint_name *names, const char *list, hs_error *err)
+static hs_code check_once(const hs_env *env, const void *list, size_t size, const char *begin, hs_error *err)
 {
+    const char *name;
     hs__map seen;
     hs_code code = HS_OK;
     hs__map_init(&seen, env);
-    for (size_t i = 0; !code && names[i].variable; i++)
-        code = add_once(&seen, names[i].variable, list, err);
+    for (size_t i = 0; !code && (name = name_at(list, size, i)); i++)
+        code = hs__map_find(&seen, name) == HS__NONE ? hs__map_add(&seen, name, 0, NULL, err)
+                                                     : hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s' twice", begin, name);
     hs__map_free(&seen);
     return code;
 }
 
-static hs_code check_listed_once(const hs_env *env, const char *const *variables, hs_error *err)
+hs_code hs__check_named_once(const hs_env *env, const hs_checkpoint_name *names, const char *begin, hs_error *err)
 {
-    hs__map seen;
-    hs_code code = HS_OK;
-    hs__map_init(&seen, env);
-    for (size_t i = 0; !code && variables[i]; i++)
-        code = add_once(&seen, variables[i], "hs_saver_options.variables lists", err);
-    hs__map_free(&seen);
-    return code;
+    return check_once(env, names, sizeof *names, begin, err);
 }
 
 static hs_code copy_names(hs__selection *selection, const hs_env *env, const hs_checkpoint_name *names, hs_error *err)
@@ -61,7 +56,7 @@ hs_code hs__selection_init(hs__selection *selection, const hs_env *env, const ch
                            const hs_checkpoint_name *names, hs_error *err)
 {
     *selection = (hs__selection){.names = NULL};
-    hs_code code = variables ? check_listed_once(env, variables, err) : HS_OK;
+    hs_code code = check_once(env, variables, sizeof *variables, "hs_saver_options.variables lists", err);
     if (!code && variables && !(selection->variables = hs__names_copy(env, variables)))
         code = hs__no_memory(err, sizeof *variables, "a saver's variables");
     return !code && names ? copy_names(selection, env, names, err) : code;
@@ -80,12 +75,18 @@ void hs__selection_free(hs__selection *selection, const hs_env *env)
 
 /* Selecting. */
 
+const char *hs__name_in(const hs_checkpoint_name *names, const char *variable)
+{
+    for (size_t i = 0; names && names[i].variable; i++)
+        if (strcmp(names[i].variable, variable) == 0)
+            return names[i].name;
+    return NULL;
+}
+
 const char *hs__selection_name(const hs__selection *selection, const char *variable)
 {
-    for (size_t i = 0; selection->names && selection->names[i].variable; i++)
-        if (strcmp(selection->names[i].variable, variable) == 0)
-            return selection->names[i].name;
-    return variable;
+    const char *name = hs__name_in(selection->names, variable);
+    return name ? name : variable;
 }
 
 bool hs__selection_variable(const hs__selection *selection, const hs_raw_session *session, size_t index, hs_variable *out,
@@ -109,36 +110,27 @@ bool hs__selection_slice(const hs__selection *selection, const hs_raw_session *s
     if (selection->without_slices || !session->ops.variable_slice ||
         !session->ops.variable_slice(session->backend.self, index, out))
         return false;
-    const char *name = hs__selection_name(selection, variable);
-    if (name != variable)
+    const char *name = hs__name_in(selection->names, variable);
+    if (name)
         out->name = name;
     return true;
 }
 
 /* Checking. */
 
-bool hs__has_variable(const hs_raw_session *session, const char *name)
+hs_code hs__check_variables(const hs_raw_session *session, const void *list, size_t size, const char *begin, hs_error *err)
 {
-    hs_variable variable;
-    for (size_t i = 0; hs__session_variable(session, i, &variable); i++)
-        if (strcmp(variable.name, name) == 0)
-            return true;
-    return false;
+    const char *name;
+    for (size_t i = 0; (name = name_at(list, size, i)); i++)
+        if (!hs__session_find_variable(session, name, &(size_t){0}, &(hs_variable){0}))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s', which is not a variable of the graph", begin, name);
+    return HS_OK;
 }
 
 hs_code hs__selection_check(const hs__selection *selection, const hs_raw_session *session, hs_error *err)
 {
-    const char *unknown = NULL;
-    for (size_t i = 0; !unknown && selection->variables && selection->variables[i]; i++)
-        if (!hs__has_variable(session, selection->variables[i]))
-            unknown = selection->variables[i];
-    for (size_t i = 0; !unknown && selection->names && selection->names[i].variable; i++)
-        if (!hs__has_variable(session, selection->names[i].variable))
-            unknown = selection->names[i].variable;
-    if (unknown)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the saver saves '%s', which is not a variable of the graph",
-                            unknown);
-    return HS_OK;
+    hs_code code = hs__check_variables(session, selection->variables, sizeof *selection->variables, "the saver saves", err);
+    return code ? code : hs__check_variables(session, selection->names, sizeof *selection->names, "the saver saves", err);
 }
 
 hs_code hs__check_saved_name(const char *name, hs_error *err)

@@ -176,12 +176,11 @@ hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_
         (code = hs__restore_check(&options, session, err)))
         return code;
     const hs__selection all = {.names = NULL};
-    hs__safetensors_reader reader;
-    if ((code = hs__safetensors_reader_open(&reader, &session->env, path, err)))
+    hs__archive archive;
+    if ((code = hs__archive_open(&archive, HS__SAFETENSORS, &session->env, path, err)))
         return code;
-    hs__archive archive = hs__safetensors_archive(&reader);
     code = hs__restore_archive(&all, session, &archive, &options, err);
-    hs__safetensors_reader_close(&reader);
+    hs__archive_close(&archive);
     if (!code)
         hs_error_clear(err);
     return code;

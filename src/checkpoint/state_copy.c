@@ -94,7 +94,7 @@ hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy
         return hs_error_set(err, HS_FAILED_PRECONDITION, "cannot restore a copy while a state is being loaded");
     snprintf(source, sizeof source, "the copy of step %lld", (long long)copy->step);
     const hs_restore_options options = HS_INIT(hs_restore_options);
-    const hs__archive archive = hs__snapshot_archive(&copy->snapshot, source);
+    hs__archive archive = hs__snapshot_archive(&copy->snapshot, source);
     hs_code code = hs__restore_archive(&COPIED, session, &archive, &options, err);
     if (!code) {
         hs__raw_session_restored_earlier(session, copy->step);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A restore calls the four functions hs__states_find, _read, _check and _load in this order, each for all states. */
+/* A restore calls hs__states_read, and hs__states_load when all is verified, each for all states. */
 #include "checkpoint/stored_states.h"
 
-#include "checkpoint/rank_states.h"
-#include "checkpoint/save_list.h"
-
+#include <stdio.h>
 #include <string.h>
 
 hs_log_level hs__lost_state_level(const char *key)
@@ -17,20 +15,49 @@ bool hs__is_state_key(const char *key)
     return strncmp(key, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0;
 }
 
-/* Finding. */
+/* The states of ranks. */
+
+/* The number of ranks in "BASE/00002-of-00004". 0: the key is not of this form. */
+static int32_t ranks_of_key(const char *base, const char *key)
+{
+    size_t length = strlen(base);
+    int rank, count;
+    char rest;
+    if (strncmp(key, base, length) != 0 || sscanf(key + length, "/%5d-of-%5d%c", &rank, &count, &rest) != 2)
+        return 0;
+    return rank >= 0 && rank < count ? count : 0;
+}
+
+bool hs__is_rank_key(const char *base, const char *key)
+{
+    return strcmp(base, key) == 0 || ranks_of_key(base, key);
+}
+
+bool hs__is_rank_state(const hs_raw_session *session, const char *key)
+{
+    for (size_t i = 0; i < session->n_states; i++) {
+        const hs__state_slot *slot = &session->states[i];
+        if (slot->base && (hs__is_rank_key(slot->base, key) || (slot->old_base && hs__is_rank_key(slot->old_base, key))))
+            return true;
+    }
+    return false;
+}
+
+/* The number of ranks that saved the state. 0: the checkpoint does not have it. */
+static int32_t count_ranks(const hs__archive *archive, const char *base)
+{
+    int32_t n = hs__archive_find(archive, base) != HS__NONE ? 1 : 0;
+    for (size_t i = 0; !n && i < archive->n; i++)
+        n = ranks_of_key(base, hs__archive_name(archive, i));
+    return n;
+}
+
+/* Reading. */
 
 /* The key without the rank. */
 static const char *base_of(const hs__state_slot *slot)
 {
     return slot->base ? slot->base : slot->key;
-}
-
-static bool has_base(const hs_raw_session *session, const char *base)
-{
-    for (size_t i = 0; i < session->n_states; i++)
-        if (strcmp(base_of(&session->states[i]), base) == 0)
-            return true;
-    return false;
 }
 
 /* Returns a slot of the session, with its old keys if the archive has no state under the others. An old key that another
@@ -40,98 +67,17 @@ static hs__state_slot slot_in(const hs__archive *archive, const hs_raw_session *
     hs__state_slot slot = session->states[i], old = slot;
     old.key = slot.old_key;
     old.base = slot.old_base;
-    return !old.key || hs__has_state(archive, base_of(&slot)) || has_base(session, base_of(&old)) ? slot : old;
+    if (!old.key || count_ranks(archive, base_of(&slot)))
+        return slot;
+    for (size_t other = 0; other < session->n_states; other++)
+        if (strcmp(base_of(&session->states[other]), base_of(&old)) == 0)
+            return slot;
+    return old;
 }
-
-static hs_code find_state(hs__stored_state *state, hs__stored_states *of, const char *key, const hs__archive *archive,
-                          const hs_env *env, hs_error *err)
-{
-    const size_t tensor = hs__archive_find(archive, key);
-    *state = (hs__stored_state){.key = hs__strdup(env, key)};
-    if (!state->key)
-        return hs__no_memory(err, strlen(key), "a name");
-    if (tensor == HS__NONE)
-        return HS_OK;
-    const hs__stored stored = hs__archive_tensor(archive, tensor);
-    if (!hs__is_state_tensor(&stored))
-        return hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is not a vector of uint8", archive->path, key);
-    state->bytes = stored.bytes;
-    state->crc = stored.crc;
-    of->bytes += stored.bytes;
-    return hs__archive_locate(archive, tensor, NULL, NULL, err);
-}
-
-/* The same for a new item. */
-static hs_code add_state(hs__stored_states *to, const char *key, const hs__archive *archive, const hs_env *env,
-                         hs_error *err)
-{
-    hs_code code = hs__reserve(env, &to->items, &to->capacity, to->n + 1, sizeof *to->items, err);
-    return code ? code : find_state(&to->items[to->n++], to, key, archive, env, err);
-}
-
-/* Finds the state of each of the n ranks that saved the archive. */
-static hs_code find_ranks(hs__stored_state *state, hs__stored_states *of, const char *base, int32_t n,
-                          const hs__archive *archive, const hs_env *env, hs_error *err)
-{
-    hs_code code = HS_OK;
-    state->ranks = hs__alloc(env, (size_t)n, sizeof *state->ranks);
-    if (!state->ranks)
-        return hs__no_memory(err, (size_t)n * sizeof *state->ranks, "the states of the ranks");
-    while (!code && state->n_ranks < n) {
-        char *key = hs__rank_state_key(env, base, state->n_ranks, n);
-        if (!key)
-            code = hs__no_memory(err, strlen(base), "a name");
-        else if (hs__archive_find(archive, key) == HS__NONE)
-            code = hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is missing", archive->path, key);
-        else
-            code = find_state(&state->ranks[state->n_ranks++], of, key, archive, env, err);
-        hs__free(env, key);
-    }
-    return code;
-}
-
-/* `stored` has the prefix of states. One that is not a vector of uint8 was not written by this library: it is ignored. */
-static bool is_unclaimed(const hs__stored_states *found, const hs__stored *stored, const hs_raw_session *session)
-{
-    if (strchr(stored->name, ':') || !hs__is_state_tensor(stored) || stored->in_slices ||
-        hs__is_rank_state(session, stored->name))
-        return false;
-    for (size_t i = 0; i < session->n_states; i++)
-        if (strcmp(found->items[i].key, stored->name) == 0)
-            return false;
-    return true;
-}
-
-hs_code hs__states_find(hs__stored_states *states, const hs_raw_session *session, const hs__archive *archive, hs_error *err)
-{
-    const hs_env *env = &session->env;
-    hs_code code = HS_OK;
-    if (!archive->ops->has_states)
-        return HS_OK;
-    if (!(states->path = hs__strdup(env, archive->path)))
-        return hs__no_memory(err, strlen(archive->path), "a path");
-    for (size_t i = 0; !code && i < session->n_states; i++) {
-        const hs__state_slot slot = slot_in(archive, session, i);
-        int32_t n;
-        if (!(code = hs__rank_states_count(archive, session, &slot, &n, err)) &&
-            !(code = add_state(states, slot.key, archive, env, err)) && n)
-            code = find_ranks(&states->items[i], states, slot.base, n, archive, env, err);
-    }
-    for (size_t i = 0; !code && i < archive->n; i++) {
-        if (!hs__is_state_key(hs__archive_name(archive, i)))
-            continue;
-        const hs__stored stored = hs__archive_tensor(archive, i);
-        if (is_unclaimed(states, &stored, session))
-            code = add_state(states, stored.name, archive, env, err);
-    }
-    return code;
-}
-
-/* Reading. */
 
 /* Finds the version or the identity of a state. *tensor HS__NONE: the archive has none. */
-static hs_code find_attribute(const hs__archive *archive, const char *key, const char *which, hs_dtype dtype,
-                              const hs_env *env, size_t *tensor, hs_error *err)
+static hs_code find_attribute(hs__archive *archive, const char *key, const char *which, hs_dtype dtype, const hs_env *env,
+                              size_t *tensor, hs_error *err)
 {
     char *name = hs__format(env, "%s%s", key, which);
     if (!name)
@@ -147,7 +93,7 @@ static hs_code find_attribute(const hs__archive *archive, const char *key, const
     return hs__archive_locate(archive, *tensor, NULL, NULL, err);
 }
 
-static hs_code read_attributes(hs__stored_state *state, const hs__archive *archive, const hs_env *env, hs_error *err)
+static hs_code read_attributes(hs__stored_state *state, hs__archive *archive, const hs_env *env, hs_error *err)
 {
     const char *key = state->key;
     size_t version, identity;
@@ -175,42 +121,108 @@ static hs_code read_attributes(hs__stored_state *state, const hs__archive *archi
     return code;
 }
 
-/* Reads a state that was found. At most `room` bytes are kept in memory, more are only verified. `borrows`: the data of a
- * snapshot are not copied. */
-static hs_code read_state(hs__stored_state *state, size_t room, bool borrows, const hs__archive *archive, const hs_env *env,
-                          hs_error *err)
+/* Reads and verifies the state of that key, if the archive has it. Checks that the data file has its bytes before memory is
+ * allocated for them. At most *room bytes are kept in memory, more are only verified. `borrows`: the data of a snapshot are
+ * not copied. */
+static hs_code read_state(hs__stored_state *state, const char *key, size_t *room, bool borrows, hs__archive *archive,
+                          const hs_env *env, hs_error *err)
 {
-    const size_t tensor = hs__archive_find(archive, state->key);
-    hs_code code = HS_OK;
+    const size_t tensor = hs__archive_find(archive, key);
+    *state = (hs__stored_state){.key = hs__strdup(env, key)};
+    if (!state->key)
+        return hs__no_memory(err, strlen(key), "a name");
     if (tensor == HS__NONE)
         return HS_OK;
     const hs__stored stored = hs__archive_tensor(archive, tensor);
-    if (stored.data && borrows) {
+    if (!hs__is_state_tensor(&stored))
+        return hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is not a vector of uint8", archive->path, key);
+    state->bytes = stored.bytes;
+    state->crc = stored.crc;
+    state->is_borrowed = stored.data && borrows;
+    hs_code code = hs__archive_locate(archive, tensor, NULL, NULL, err);
+    if (code)
+        return code;
+    if (state->is_borrowed)
         state->data = (unsigned char *)stored.data;
-        state->is_borrowed = true;
-    } else if (stored.bytes > room && !stored.data && !stored.in_slices) { /* slices are joined in memory */
+    else if (stored.bytes > *room && !stored.data && !stored.in_slices) /* slices are joined in memory */
         code = hs__archive_verify(archive, tensor, err);
-    } else if (!(state->data = hs__alloc(env, stored.bytes, 1))) {
-        code = hs__no_memory(err, stored.bytes, state->key);
-    } else {
+    else if (!(state->data = hs__alloc(env, stored.bytes, 1)))
+        code = hs__no_memory(err, stored.bytes, key);
+    else
         code = hs__archive_read(archive, tensor, NULL, state->data, err);
-    }
+    if (state->data)
+        *room -= state->bytes < *room ? state->bytes : *room;
     return code ? code : read_attributes(state, archive, env, err);
 }
 
-hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, const hs__archive *archive, hs_error *err)
+/* If the state was saved by another number of ranks than the session's, reads that of each of them. */
+static hs_code read_ranks(hs__stored_state *state, const hs__state_slot *slot, hs__archive *archive,
+                          const hs_raw_session *session, hs_error *err)
+{
+    const hs_env *env = &session->env;
+    size_t room = SIZE_MAX;
+    hs_code code = HS_OK;
+    if (!slot->base || hs__archive_find(archive, slot->key) != HS__NONE)
+        return HS_OK;
+    const int32_t n = count_ranks(archive, slot->base);
+    if (n && !slot->reshard)
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "%s: state '%s' was saved by %d ranks, and cannot be divided among %d; resume with %d ranks, or "
+            "give the state a reshard function",
+            archive->path, slot->base, (int)n, (int)session->rank_count, (int)n);
+    if (n && !(state->ranks = hs__alloc(env, (size_t)n, sizeof *state->ranks)))
+        return hs__no_memory(err, (size_t)n * sizeof *state->ranks, "the states of the ranks");
+    while (!code && state->n_ranks < n) {
+        char *key = hs__rank_state_key(env, slot->base, state->n_ranks, n);
+        if (!key)
+            code = hs__no_memory(err, strlen(slot->base), "a name");
+        else if (hs__archive_find(archive, key) == HS__NONE)
+            code = hs_error_set(err, HS_DATA_LOSS, "%s: state '%s' is missing", archive->path, key);
+        else
+            code = read_state(&state->ranks[state->n_ranks++], key, &room, true, archive, env, err);
+        hs__free(env, key);
+    }
+    return code;
+}
+
+/* `stored` has the prefix of states. One that is not a vector of uint8 was not written by this library: it is ignored. */
+static bool is_unclaimed(const hs__stored_states *read, const hs__stored *stored, const hs_raw_session *session)
+{
+    if (strchr(stored->name, ':') || !hs__is_state_tensor(stored) || stored->in_slices ||
+        hs__is_rank_state(session, stored->name))
+        return false;
+    for (size_t i = 0; i < session->n_states; i++)
+        if (strcmp(read->items[i].key, stored->name) == 0)
+            return false;
+    return true;
+}
+
+hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, hs__archive *archive, hs_error *err)
 {
     const hs_env *env = &session->env;
     size_t room = HS__STATES_IN_MEMORY;
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < states->n; i++) {
-        hs__stored_state *state = &states->items[i];
-        const bool claimed = i < session->n_states;
-        code = read_state(state, room, claimed, archive, env, err);
-        if (state->data)
-            room -= state->bytes < room ? state->bytes : room;
-        for (int32_t rank = 0; !code && rank < state->n_ranks; rank++)
-            code = read_state(&state->ranks[rank], SIZE_MAX, claimed, archive, env, err);
+    if (archive->kind == HS__SAFETENSORS)
+        return HS_OK;
+    if (!(states->path = hs__strdup(env, archive->path)))
+        return hs__no_memory(err, strlen(archive->path), "a path");
+    for (size_t i = 0; !code && i < session->n_states; i++) {
+        const hs__state_slot slot = slot_in(archive, session, i);
+        if ((code = hs__reserve(env, &states->items, &states->capacity, states->n + 1, sizeof *states->items, err)))
+            break;
+        hs__stored_state *state = &states->items[states->n++];
+        if (!(code = read_state(state, slot.key, &room, true, archive, env, err)) &&
+            !(code = read_ranks(state, &slot, archive, session, err)))
+            code = hs__stored_state_check(states, state, &slot, env, err);
+    }
+    for (size_t i = 0; !code && i < archive->n; i++) {
+        if (!hs__is_state_key(hs__archive_name(archive, i)))
+            continue;
+        const hs__stored stored = hs__archive_tensor(archive, i);
+        if (is_unclaimed(states, &stored, session) &&
+            !(code = hs__reserve(env, &states->items, &states->capacity, states->n + 1, sizeof *states->items, err)))
+            code = read_state(&states->items[states->n++], stored.name, &room, false, archive, env, err);
     }
     return code;
 }
@@ -294,8 +306,6 @@ static void log_identities(const hs__stored_states *from, const hs__stored_state
 enum { READ_AHEAD = 1 << 16 };
 
 typedef struct {
-    const hs__archive *archive;
-    size_t tensor, bytes;
     hs__bundle_cursor cursor;
     unsigned char buffer[READ_AHEAD];
     size_t used, have;
@@ -309,51 +319,45 @@ static size_t copy_buffered(reading *r, unsigned char *to, size_t bytes)
     return n;
 }
 
+/* hs_state_reader.next */
 static hs_code read_next(void *user, void *to, size_t bytes, hs_error *err)
 {
     reading *r = user;
     size_t done = copy_buffered(r, to, bytes);
     if (bytes - done >= READ_AHEAD)
-        return hs__archive_read_next(r->archive, r->tensor, &r->cursor, (char *)to + done, bytes - done, err);
+        return hs__bundle_read_next(&r->cursor, (char *)to + done, bytes - done, err);
     if (done == bytes)
         return HS_OK;
-    const size_t left = r->bytes - (size_t)r->cursor.done;
+    const size_t left = (size_t)(r->cursor.entry->bytes - r->cursor.done);
     r->used = 0;
     r->have = left < READ_AHEAD ? left : READ_AHEAD;
-    hs_code code = hs__archive_read_next(r->archive, r->tensor, &r->cursor, r->buffer, r->have, err);
+    hs_code code = hs__bundle_read_next(&r->cursor, r->buffer, r->have, err);
     if (!code)
         copy_buffered(r, (unsigned char *)to + done, bytes - done);
     return code;
 }
 
-static hs_code call_load(const hs__stored_state *state, const hs__state_slot *slot, hs_state_reader *reader,
-                         hs_raw_session *session, hs_error *err)
+static hs_code load(const hs__stored_state *state, const hs__state_slot *slot, hs__archive *archive,
+                    hs_raw_session *session, hs_error *err)
 {
-    hs__clear(err); /* an error that the previous provider ignored */
-    session->loading_states = true;
-    hs_code code = hs__normalize_error(slot->load(slot->self, reader, err), "it", err);
-    session->loading_states = false;
-    if (reader->error.code) {
-        code = hs__error_copy(err, &reader->error);
-        hs_error_prefix(err, HS__PARTLY_RESTORED);
-    } else if (!code && reader->left) {
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "load left %zu of %zu bytes unread", reader->left, state->bytes);
+    reading *from_file = NULL;
+    hs_state_reader reader = {.at = state->data, .left = state->bytes, .version = state->version};
+    if (!state->data) {
+        if (!(from_file = hs__alloc(&session->env, 1, sizeof *from_file)))
+            return hs__no_memory(err, sizeof *from_file, state->key);
+        from_file->cursor.reader = &archive->bundle;
+        from_file->cursor.entry = &archive->bundle.entries[hs__archive_find(archive, state->key)];
+        reader.next = read_next;
+        reader.user = from_file;
     }
-    return code;
-}
-
-static hs_code load_from_file(const hs__stored_state *state, const hs__state_slot *slot, const hs__archive *archive,
-                              hs_raw_session *session, hs_error *err)
-{
-    reading *r = hs__alloc(&session->env, 1, sizeof *r);
-    if (!r)
-        return hs__no_memory(err, sizeof *r, state->key);
-    r->archive = archive;
-    r->tensor = hs__archive_find(archive, state->key);
-    r->bytes = state->bytes;
-    hs_state_reader reader = {.left = state->bytes, .version = state->version, .next = read_next, .user = r};
-    hs_code code = call_load(state, slot, &reader, session, err);
-    hs__free(&session->env, r);
+    hs_code code = hs__normalize_error(slot->load(slot->self, &reader, err), "it", err);
+    if (reader.error.code) {
+        code = hs__error_copy(err, &reader.error);
+        hs_error_prefix(err, HS__PARTLY_RESTORED);
+    } else if (!code && reader.left) {
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "load left %zu of %zu bytes unread", reader.left, state->bytes);
+    }
+    hs__free(&session->env, from_file);
     return code;
 }
 
@@ -370,54 +374,37 @@ static hs_code reshard(const hs__stored_state *state, const hs__state_slot *slot
         readers[i] = (hs_state_reader){.at = of->data, .left = of->bytes, .version = of->version};
         saved[i] = &readers[i];
     }
-    if (!code) {
-        hs__clear(err); /* an error that the previous provider ignored */
-        session->loading_states = true;
+    if (!code)
         code = hs__normalize_error(
             slot->reshard(slot->self, saved, state->n_ranks, session->rank, session->rank_count, err), "it", err);
-        session->loading_states = false;
-    }
     hs__free(env, readers);
     hs__free(env, saved);
-    if (!code)
-        hs_log(env, HS_LOG_INFO, "state '%s', saved by %d ranks, divided among %d", slot->base, (int)state->n_ranks,
-               (int)session->rank_count);
     return code;
 }
 
 hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
-                              const hs__archive *archive, hs_raw_session *session, hs_error *err)
+                              hs__archive *archive, hs_raw_session *session, hs_error *err)
 {
-    if (state->ranks) {
-        hs_code resharded = reshard(state, slot, session, err);
-        if (resharded)
-            hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, slot->base);
-        return resharded;
-    }
-    if (!state->data && !state->bytes) {
+    if (!state->ranks && !state->data && !state->bytes) {
         hs_log(&session->env, hs__lost_state_level(slot->key),
                "checkpoint '%s' has no state '%s'; it keeps its initial value", from->path, slot->key);
         return HS_OK;
     }
-    hs_state_reader reader = {.at = state->data, .left = state->bytes, .version = state->version};
-    hs_code code =
-        state->data ? call_load(state, slot, &reader, session, err) : load_from_file(state, slot, archive, session, err);
+    hs__clear(err); /* an error that the previous provider ignored */
+    session->loading_states = true;
+    hs_code code = state->ranks ? reshard(state, slot, session, err) : load(state, slot, archive, session, err);
+    session->loading_states = false;
     if (code)
-        hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, slot->key);
+        hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, base_of(slot));
+    else if (state->ranks)
+        hs_log(&session->env, HS_LOG_INFO, "state '%s', saved by %d ranks, divided among %d", slot->base,
+               (int)state->n_ranks, (int)session->rank_count);
     else
         log_identities(from, state, slot, &session->env);
     return code;
 }
 
-hs_code hs__states_check(const hs__stored_states *states, const hs_raw_session *session, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < session->n_states && i < states->n; i++)
-        code = hs__stored_state_check(states, &states->items[i], &session->states[i], &session->env, err);
-    return code;
-}
-
-hs_code hs__states_load(const hs__stored_states *states, const hs__archive *archive, hs_raw_session *session, hs_error *err)
+hs_code hs__states_load(const hs__stored_states *states, hs__archive *archive, hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < session->n_states && i < states->n; i++)

@@ -3,8 +3,6 @@
  * they are reported. */
 #include "checkpoint/unclaimed_states.h"
 
-#include "checkpoint/rank_states.h"
-
 #include <string.h>
 
 static void remove_states(hs__stored_states *states, size_t at, size_t n, const hs_env *env)
@@ -25,44 +23,43 @@ void hs__stash_unclaimed(hs__stored_states *states, hs_raw_session *session)
     *states = (hs__stored_states){.path = NULL};
 }
 
-/* Opens the checkpoint again for a value that was not kept in memory, and verifies that it is still the same. */
-static hs_code reopen(hs__bundle_reader *reader, hs__archive *archive, const hs__stored_states *from,
-                      const hs__stored_state *state, const hs_env *env, hs_error *err)
+static bool is_only_in_file(const hs__stored_state *state)
 {
-    hs_code code = hs__bundle_reader_open(reader, env, from->path, err);
+    return !state->data && state->bytes;
+}
+
+/* Opens the checkpoint again for a value that was not kept in memory, and verifies that it is still the same. */
+static hs_code reopen(hs__archive *archive, const hs__stored_states *from, const hs__stored_state *state, size_t *index,
+                      const hs_env *env, hs_error *err)
+{
+    hs_code code = hs__archive_open(archive, HS__BUNDLE, env, from->path, err);
     if (!code) {
-        *archive = hs__bundle_archive(reader);
-        const size_t index = hs__archive_find(archive, state->key);
-        const hs__stored stored = index == HS__NONE ? (hs__stored){.name = NULL} : hs__archive_tensor(archive, index);
+        *index = hs__archive_find(archive, state->key);
+        const hs__stored stored = *index == HS__NONE ? (hs__stored){.name = NULL} : hs__archive_tensor(archive, *index);
         if (!hs__is_state_tensor(&stored) || stored.bytes != state->bytes || stored.crc != state->crc)
             code = hs_error_set(err, HS_DATA_LOSS, "checkpoint '%s' has changed since it was restored", from->path);
         else
-            code = hs__archive_verify(archive, index, err);
+            code = hs__archive_verify(archive, *index, err);
         if (code)
-            hs__bundle_reader_close(reader);
+            hs__archive_close(archive);
     }
     if (code)
         hs_error_prefix(err, "cannot read the state '%s', which was too large to keep in memory", state->key);
     return code;
 }
 
-static bool is_only_in_file(const hs__stored_state *state)
-{
-    return !state->data && state->bytes;
-}
-
 /* Reads the data of a state that has none in memory. */
 static hs_code reread(const hs__stored_states *from, hs__stored_state *state, const hs_env *env, hs_error *err)
 {
-    hs__bundle_reader reader;
     hs__archive archive;
-    hs_code code = reopen(&reader, &archive, from, state, env, err);
+    size_t index;
+    hs_code code = reopen(&archive, from, state, &index, env, err);
     if (code)
         return code;
     state->data = hs__alloc(env, state->bytes, 1);
-    code = state->data ? hs__archive_read(&archive, hs__archive_find(&archive, state->key), NULL, state->data, err)
+    code = state->data ? hs__archive_read(&archive, index, NULL, state->data, err)
                        : hs__no_memory(err, state->bytes, state->key);
-    hs__bundle_reader_close(&reader);
+    hs__archive_close(&archive);
     return code;
 }
 
@@ -91,14 +88,14 @@ hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_
         return unclaimed->path ? hs__stored_state_load(unclaimed, &nothing, slot, NULL, session, err) : HS_OK;
     const hs__stored_state *state = &unclaimed->items[at];
     const bool in_file = is_only_in_file(state);
-    hs__bundle_reader reader;
     hs__archive archive;
+    size_t index;
     hs_code code = hs__stored_state_check(unclaimed, state, slot, &session->env, err);
-    if (code || (in_file && (code = reopen(&reader, &archive, unclaimed, state, &session->env, err))))
+    if (code || (in_file && (code = reopen(&archive, unclaimed, state, &index, &session->env, err))))
         return code;
     code = hs__stored_state_load(unclaimed, state, slot, in_file ? &archive : NULL, session, err);
     if (in_file)
-        hs__bundle_reader_close(&reader);
+        hs__archive_close(&archive);
     if (!code)
         remove_states(unclaimed, at, 1, &session->env);
     return code;

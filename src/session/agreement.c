@@ -592,7 +592,7 @@ hs_code hs_raw_session_send_variable(hs_raw_session *raw, const char *name, hs_e
 {
     hs_error_clear(err);
     hs_variable variable;
-    size_t index = 0;
+    size_t index;
     if (!raw || !name)
         return raw ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_send_variable: name is NULL")
                    : refuse_null("hs_raw_session_send_variable", err);
@@ -601,10 +601,7 @@ hs_code hs_raw_session_send_variable(hs_raw_session *raw, const char *name, hs_e
     if (!raw->ops.read_variable || !raw->ops.write_variable)
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot %s variables", raw->ops.name,
                             raw->ops.read_variable ? "set" : "read");
-    bool found = hs__session_variable(raw, index, &variable);
-    while (found && strcmp(variable.name, name) != 0)
-        found = hs__session_variable(raw, ++index, &variable);
-    if (!found)
+    if (!hs__session_find_variable(raw, name, &index, &variable))
         return hs_error_set(err, HS_NOT_FOUND, "hs_raw_session_send_variable: '%s' is not a variable", name);
     const hs__ranks *ranks = ranks_of_caller(raw);
     return ranks && raw->rank_count > 1 ? send_variable(raw, ranks, index, &variable, err) : HS_OK;

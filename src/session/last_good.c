@@ -248,12 +248,11 @@ hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error
 static bool is_whole(const struct hs_session *session, const char *path)
 {
     hs_error why = {0};
-    hs__bundle_reader reader;
-    hs_code code = hs__bundle_reader_open(&reader, &session->env, path, &why);
+    hs__archive archive;
+    hs_code code = hs__archive_open(&archive, HS__BUNDLE, &session->env, path, &why);
     if (!code) {
-        const hs__archive archive = hs__bundle_archive(&reader);
         code = hs__archive_verify_all(&archive, &why);
-        hs__bundle_reader_close(&reader);
+        hs__archive_close(&archive);
     }
     if (code)
         hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", path, why.message);
