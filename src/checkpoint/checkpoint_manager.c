@@ -5,7 +5,6 @@
 #include "base/files.h"
 #include "checkpoint/restore.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct hs_checkpoint_manager {
@@ -172,16 +171,10 @@ static bool is_time(const hs_checkpoint_manager *manager, int64_t step, bool now
 /* NAME-NUMBER.index */
 static int record_file(void *user, const char *name)
 {
-    enum { MOST_DIGITS = 18 };
     hs_checkpoint_manager *manager = user;
-    const char *base = hs__path_base(manager->prefix);
-    size_t length = strlen(base);
-    if (strncmp(name, base, length) != 0 || name[length] != '-')
-        return 0;
-    const char *text = name + length + 1;
-    size_t digits = strspn(text, "0123456789");
-    int64_t number = digits && digits <= MOST_DIGITS && strcmp(text + digits, ".index") == 0 ? strtoll(text, NULL, 10) : 0;
-    if (number > manager->highest)
+    int64_t number;
+    const size_t stem = hs__index_stem(name);
+    if (stem && hs__is_in_series(name, stem, hs__path_base(manager->prefix), &number) && number > manager->highest)
         manager->highest = number;
     return 0;
 }

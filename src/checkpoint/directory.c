@@ -9,166 +9,14 @@
 #include "checkpoint/session_safetensors.h"
 #include "formats/bundle.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Names. */
-
-typedef enum { INDEX, META, DATA, DIRECTORY, NO_PART } part;
-
-/* A file's name: that of its checkpoint, and an ending. */
-typedef struct {
-    size_t stem; /* bytes of the checkpoint's name */
-    part part;
-    int shard, shards; /* of data */
-    bool tmp;          /* a temporary file */
-} file_name;
-
-static file_name read_ending(const char *text)
-{
-    enum { DATA_LENGTH = sizeof ".data-00000-of-00001" - 1 };
-    file_name e = {.part = NO_PART};
-    int end = 0;
-    if (strcmp(text, HS__VARIABLES_TMP) == 0)
-        return (file_name){.part = DIRECTORY, .tmp = true};
-    if (strncmp(text, ".index", 6) == 0) {
-        e.part = INDEX;
-        text += 6;
-    } else if (strncmp(text, ".meta", 5) == 0) {
-        e.part = META;
-        text += 5;
-    } else if (sscanf(text, ".data-%5d-of-%5d%n", &e.shard, &e.shards, &end) == 2 && end == DATA_LENGTH) {
-        e.part = DATA;
-        text += end;
-    }
-    e.tmp = strcmp(text, ".tmp") == 0;
-    if (*text && !e.tmp)
-        e.part = NO_PART;
-    return e;
-}
-
-static file_name parse_name(const char *name)
-{
-    file_name parsed = {.part = NO_PART};
-    for (const char *dot = name; parsed.part == NO_PART && (dot = strchr(dot, '.')); dot++) {
-        parsed = read_ending(dot);
-        parsed.stem = (size_t)(dot - name);
-    }
-    return parsed;
-}
-
-int64_t hs__step_in(const char *path)
-{
-    enum { MOST_DIGITS = 18 };
-    const char *dash = strrchr(path, '-');
-    size_t digits = dash ? strspn(dash + 1, "0123456789") : 0;
-    return digits && digits <= MOST_DIGITS && !dash[1 + digits] ? strtoll(dash + 1, NULL, 10) : -1;
-}
-
-bool hs__same_series(const char *name, const char *other)
-{
-    const char *dash = strrchr(name, '-'), *other_dash = strrchr(other, '-');
-    return hs__step_in(name) >= 0 && hs__step_in(other) >= 0 && dash - name == other_dash - other &&
-           strncmp(name, other, (size_t)(dash - name)) == 0;
-}
-
-/* Deleting. */
-
-static void remove_in(const hs__deletion *d, const char *name, const char *ending)
-{
-    char *path = hs__format(d->env, "%s/%s%s", d->directory, name, ending);
-    if (path)
-        hs__file_remove(d->env, path);
-    else
-        hs__log_undeleted(d->env, name);
-    hs__free(d->env, path);
-}
-
-/* Removes a data file of the checkpoints, if it is not one of those that stay. */
-static int remove_data(void *user, const char *name)
-{
-    const hs__deletion *d = user;
-    const hs__data_range *stay = &d->except;
-    const file_name parsed = parse_name(name);
-    if (parsed.part != DATA || parsed.tmp || hs__map_find_bytes(&d->names, name, parsed.stem) == HS__NONE)
-        return 0;
-    if (parsed.shards != stay->of || parsed.shard < stay->first || parsed.shard - stay->first >= stay->n)
-        remove_in(d, name, "");
-    return 0;
-}
-
-static void remove_all_data(hs__deletion *d)
-{
-    hs_error error = {0};
-    if (d->names.n && hs__list(d->env, d->directory, remove_data, d, &error))
-        hs_log(d->env, HS_LOG_WARNING, "%s", error.message);
-}
-
-static void free_deletion(hs__deletion *d)
-{
-    hs__map_free(&d->names);
-    hs__free(d->env, d->directory);
-}
-
-void hs__deletion_begin(hs__deletion *deletion, const hs_env *env)
-{
-    *deletion = (hs__deletion){.env = env};
-    hs__map_init(&deletion->names, env);
-}
-
-bool hs__deletion_add(hs__deletion *deletion, const char *prefix)
-{
-    const hs_env *env = deletion->env;
-    char *index = hs__bundle_index_path(env, prefix);
-    bool gone = false;
-    if (!deletion->directory)
-        deletion->directory = hs__path_directory(env, prefix);
-    if (index && deletion->directory) {
-        hs__file_remove(env, index);
-        gone = hs__file_missing(env, index);
-    }
-    if (!index || !deletion->directory || (gone && hs__map_add(&deletion->names, hs__path_base(prefix), 0, NULL, NULL)))
-        hs__log_undeleted(env, prefix);
-    hs__free(env, index);
-    return gone;
-}
-
-void hs__deletion_end(hs__deletion *deletion)
-{
-    remove_all_data(deletion);
-    for (size_t i = 0; i < deletion->names.capacity; i++)
-        if (deletion->names.slots[i].name)
-            remove_in(deletion, deletion->names.slots[i].name, ".meta");
-    free_deletion(deletion);
-}
-
-bool hs__delete_checkpoint(const hs_env *env, const char *prefix)
-{
-    hs__deletion deletion;
-    hs__deletion_begin(&deletion, env);
-    bool gone = hs__deletion_add(&deletion, prefix);
-    hs__deletion_end(&deletion);
-    return gone;
-}
-
-void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range except)
-{
-    hs__deletion stale;
-    hs__deletion_begin(&stale, env);
-    stale.except = except;
-    stale.directory = hs__path_directory(env, prefix);
-    if (!stale.directory || hs__map_add(&stale.names, hs__path_base(prefix), 0, NULL, NULL))
-        hs__log_undeleted(env, prefix);
-    remove_all_data(&stale);
-    free_deletion(&stale);
-}
 
 /* Files of checkpoints BASE and BASE-STEP, and temporary files of safetensors files. */
 
 typedef struct {
     char *name;
-    file_name parsed;
+    hs__file_name parsed;
     int64_t step; /* -1: none */
 } listed_file;
 
@@ -180,27 +28,13 @@ typedef struct {
     bool no_memory; /* some files are missing */
 } listing;
 
-/* Returns true if the name begins with BASE or BASE-STEP, and this is all of its stem. */
-static bool is_in_series(const char *name, size_t stem, const char *base, int64_t *step)
-{
-    enum { MOST_DIGITS = 18 };
-    size_t length = strlen(base);
-    *step = -1;
-    if (stem < length || strncmp(name, base, length) != 0)
-        return false;
-    size_t digits = name[length] == '-' ? strspn(name + length + 1, "0123456789") : 0;
-    if (digits && digits <= MOST_DIGITS)
-        *step = strtoll(name + length + 1, NULL, 10);
-    return stem == length || (digits && stem == length + 1 + digits);
-}
-
 static int collect(void *user, const char *name)
 {
     listing *all = user;
-    listed_file file = {.parsed = parse_name(name), .step = -1};
+    listed_file file = {.parsed = hs__parse_file_name(name), .step = -1};
     if (hs__is_safetensors_tmp(name))
-        file.parsed = (file_name){.stem = strlen(name), .part = NO_PART, .tmp = true};
-    else if (file.parsed.part == NO_PART || !is_in_series(name, file.parsed.stem, all->base, &file.step))
+        file.parsed = (hs__file_name){.stem = strlen(name), .part = HS__NO_PART, .tmp = true};
+    else if (file.parsed.part == HS__NO_PART || !hs__is_in_series(name, file.parsed.stem, all->base, &file.step))
         return 0;
     file.name = hs__strdup(all->env, name);
     if (file.name && !hs__reserve(all->env, &all->files, &all->capacity, all->n + 1, sizeof file, NULL)) {
@@ -233,14 +67,6 @@ static void free_listing(listing *all)
 }
 
 /* Sweeping. */
-
-bool hs__checkpoint_missing(const hs_env *env, const char *prefix)
-{
-    char *index = hs__bundle_index_path(env, prefix);
-    bool missing = index && hs__file_missing(env, index);
-    hs__free(env, index);
-    return missing;
-}
 
 /* Neither of this format, nor of TensorFlow's format V1, which is one file. */
 static bool is_absent(const hs_env *env, const char *prefix)
@@ -297,12 +123,12 @@ static examined examine(const listing *all, const listed_file *file)
  * its data file has another number of shards than the index, whose files exist. `last` was examined last. */
 static bool is_orphan(const listing *all, const listed_file *file, examined *last)
 {
-    const file_name *parsed = &file->parsed;
-    if (parsed->tmp || parsed->part == INDEX)
+    const hs__file_name *parsed = &file->parsed;
+    if (parsed->tmp || parsed->part == HS__INDEX)
         return parsed->tmp;
     if (!last->name || last->stem != parsed->stem || strncmp(last->name, file->name, parsed->stem) != 0)
         *last = examine(all, file);
-    return last->absent || (parsed->part == DATA && last->shards && last->shards != parsed->shards);
+    return last->absent || (parsed->part == HS__DATA && last->shards && last->shards != parsed->shards);
 }
 
 /* Removes an orphan. If its checkpoint was being abandoned, renames it as its index was. */
@@ -314,7 +140,7 @@ static void remove_orphan(const listing *all, const listed_file *file)
     hs_error error = {0};
     if (!path || !index || !abandoned)
         hs__log_undeleted(env, file->name);
-    else if (file->parsed.part == DIRECTORY)
+    else if (file->parsed.part == HS__DIRECTORY)
         hs__remove_all(env, path);
     else if (file->parsed.tmp || hs__file_missing(env, index) || hs__file_exists(env, abandoned))
         hs__file_remove(env, path);
@@ -410,7 +236,7 @@ static hs_code find_later(listing *all, int64_t step, const hs__kept_checkpoint 
     hs_code code = hs__kept_names(&kept_names, kept, n, err);
     for (size_t i = 0; !code && i < all->n; i++) {
         const listed_file file = all->files[i];
-        if (file.parsed.part != INDEX || file.parsed.tmp || file.step <= step ||
+        if (file.parsed.part != HS__INDEX || file.parsed.tmp || file.step <= step ||
             hs__map_find_bytes(&kept_names, file.name, file.parsed.stem) != HS__NONE)
             continue;
         all->files[i] = all->files[names->n];

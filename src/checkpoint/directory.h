@@ -2,8 +2,7 @@
 #ifndef HS_CHECKPOINT_DIRECTORY_H
 #define HS_CHECKPOINT_DIRECTORY_H
 
-#include "base/env.h"
-#include "base/map.h"
+#include "checkpoint/checkpoint_files.h"
 #include "checkpoint/state_file.h"
 
 /* A directory that checkpoints are saved to. One process at a time holds it, by a lock of the kernel on the file
@@ -34,46 +33,9 @@ void hs__release_directory(hs__held_directory *held, const hs_env *env);
 /* Appended to the name of a checkpoint of an abandoned branch. */
 #define HS__ABANDONED ".abandoned"
 
-/* Appended to the name of a checkpoint: the directory in which hs_saver_options.save_variables writes. */
-#define HS__VARIABLES_TMP ".tmp-variables"
-
-/* The step in the name of a checkpoint BASE-STEP; -1: none. */
-int64_t hs__step_in(const char *path);
-/* Returns true if both names are BASE-STEP with the same BASE. */
-bool hs__same_series(const char *name, const char *other);
-
 /* Renames the checkpoints BASE-STEP of the directory that are later than `step` and not among the `n` kept ones: they
  * belong to an abandoned branch of the training, and a restore would take them as later than `step`. */
 hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, const char *base, int64_t step,
                           const hs__kept_checkpoint *kept, size_t n, hs_error *err);
-
-/* Returns true if the checkpoint certainly does not exist. As hs__file_missing. */
-bool hs__checkpoint_missing(const hs_env *env, const char *prefix);
-
-/* The data files of a checkpoint: n files, PREFIX.data-FIRST-of-OF and the following numbers. n is less than OF if the
- * numbers do not begin at 0. */
-typedef struct hs__data_range {
-    int32_t first, n, of;
-} hs__data_range;
-
-/* Deletes checkpoints of one directory, indexes first. Without its index a checkpoint does not exist. A file that cannot be
- * removed is a warning. The directory is listed once. */
-typedef struct hs__deletion {
-    const hs_env *env;
-    char *directory;       /* NULL: nothing was added yet */
-    hs__map names;         /* of the checkpoints */
-    hs__data_range except; /* data files that stay */
-} hs__deletion;
-
-void hs__deletion_begin(hs__deletion *deletion, const hs_env *env);
-/* Removes the index. Returns false if it cannot be removed: then the checkpoint is unchanged. */
-bool hs__deletion_add(hs__deletion *deletion, const char *prefix);
-/* Removes the other files. */
-void hs__deletion_end(hs__deletion *deletion);
-
-/* The same for one checkpoint. */
-bool hs__delete_checkpoint(const hs_env *env, const char *prefix);
-/* Removes the data files of a checkpoint except these. n 0: all. */
-void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range except);
 
 #endif

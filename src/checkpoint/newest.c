@@ -27,24 +27,18 @@ typedef struct {
 typedef struct {
     const hs_env *env;
     const char *directory; /* NULL: one checkpoint is named, or none */
+    hs__checkpoint_state state;
     candidate *items;
     size_t n, capacity;
-    size_t n_adopted;   /* the first ones: those of the state file and their successors */
-    hs__map paths;      /* owns them */
-    hs__map expired;    /* names of checkpoints that are to be deleted */
-    const char *newest; /* name of the newest in the state file, if it can have successors; otherwise NULL */
-    bool failed;
+    size_t n_adopted; /* the first ones: those of the state file and their successors */
+    hs__map paths;    /* owns them */
+    bool failed;      /* out of memory */
 } candidates;
-
-static candidates begin_candidates(const hs_env *env, const char *directory)
-{
-    return (candidates){.env = env, .directory = directory, .paths = {.env = env}, .expired = {.env = env}};
-}
 
 static void free_candidates(candidates *all)
 {
+    hs__checkpoint_state_free(&all->state);
     hs__map_free(&all->paths);
-    hs__map_free(&all->expired);
     hs__free(all->env, all->items);
 }
 
@@ -57,25 +51,28 @@ static void add_candidate(candidates *all, const char *path, source of)
         all->items[all->n++] = added;
 }
 
-static bool is_successor(const candidates *all, const char *name)
+static bool is_successor(const hs__checkpoint_state *state, const char *name)
 {
-    return all->newest && hs__same_series(name, all->newest) && hs__step_in(name) > hs__step_in(all->newest) &&
-           hs__map_find(&all->expired, name) == HS__NONE;
+    const char *newest = state->unedited ? hs__path_base(state->newest) : "";
+    if (!hs__same_series(name, newest) || hs__step_in(name) <= hs__step_in(newest))
+        return false;
+    for (size_t i = 0; i < state->n_expired; i++)
+        if (strcmp(hs__path_base(state->expired[i]), name) == 0)
+            return false;
+    return true;
 }
 
 static int add_file(void *user, const char *name)
 {
     candidates *all = user;
-    size_t length = strlen(name);
-    if (length > 6 && strcmp(name + length - 6, ".index") == 0 && !strstr(name, HS__ABANDONED ".index")) {
-        char *stem = hs__strndup(all->env, name, length - 6);
-        char *path = stem ? hs__path_join(all->env, all->directory, stem) : NULL;
-        if (path)
-            add_candidate(all, path, is_successor(all, stem) ? SUCCESSOR : OTHER);
-        else
-            all->failed = true;
+    if (hs__index_stem(name) && !strstr(name, HS__ABANDONED ".index")) {
+        char *path = hs__path_join(all->env, all->directory, name);
+        if (path) {
+            path[strlen(path) - strlen(".index")] = '\0';
+            add_candidate(all, path, is_successor(&all->state, hs__path_base(path)) ? SUCCESSOR : OTHER);
+        }
+        all->failed |= !path;
         hs__free(all->env, path);
-        hs__free(all->env, stem);
     }
     return 0;
 }
@@ -95,23 +92,19 @@ static int in_order(const void *a, const void *b)
 /* Lists the checkpoints in the order in which they are tried: successors, those of the state file, newest first, and the
  * others of the directory. A damaged state file is only a warning. If the directory cannot be listed, that is an error: a
  * training that finds no checkpoint starts again. */
-static hs_code find_candidates(candidates *all, hs__checkpoint_state *state, hs_error *err)
+static hs_code find_candidates(candidates *all, hs_error *err)
 {
+    hs__checkpoint_state *state = &all->state;
     hs_error cause = {0};
     hs_code code = hs__checkpoint_state_read(state, all->env, all->directory, NULL, &cause);
     if (code && !hs__is_damage(&cause))
         return hs__error_copy(err, &cause);
     if (code && code != HS_NOT_FOUND)
         hs_log(all->env, HS_LOG_WARNING, "%s; searching the directory", cause.message);
-    if (!code) {
+    if (!code)
         add_candidate(all, state->newest, NAMED);
-        for (size_t i = state->n; i-- > 0;)
-            add_candidate(all, state->kept[i].path, NAMED);
-        if (state->unedited && hs__step_in(state->newest) >= 0)
-            all->newest = hs__path_base(state->newest);
-        for (size_t i = 0; i < state->n_expired; i++)
-            all->failed |= hs__map_add(&all->expired, hs__path_base(state->expired[i]), 0, NULL, NULL) != HS_OK;
-    }
+    for (size_t i = state->n; i-- > 0;)
+        add_candidate(all, state->kept[i].path, NAMED);
     hs_file_stat found;
     hs_error_clear(&cause);
     code = hs__stat(all->env, all->directory, &found, &cause);
@@ -128,17 +121,15 @@ static hs_code find_candidates(candidates *all, hs__checkpoint_state *state, hs_
     return HS_OK;
 }
 
-/* Restores a checkpoint on this rank. *damaged: an older one may be restored instead. On the other ranks a missing file is
- * not damage: all ranks read the same directory. */
-static hs_code restore_here(hs_saver *saver, hs_raw_session *session, const char *path, const hs_restore_options *options,
-                            bool *damaged, hs_error *err)
+/* What is restored: all candidates, or for hs_saver_take_over those of its directory. Call free_candidates in any case. */
+static hs_code begin_candidates(candidates *all, const hs_env *env, const char *path, const char *directory, hs_error *err)
 {
-    hs_code code = hs__restore(saver, session, path, options, damaged, err);
-    if (code && session->rank) {
-        *damaged = hs__is_damage_for_all(*damaged, err);
-        hs_log(&saver->env, HS_LOG_WARNING, "cannot restore '%s': %s", path, err->message);
-    }
-    return code;
+    *all = (candidates){.env = env, .directory = directory, .state = {.env = env}, .paths = {.env = env}};
+    if (directory)
+        return find_candidates(all, err);
+    if (path)
+        add_candidate(all, path, NAMED);
+    return all->failed ? hs__no_memory(err, sizeof *all->items, "a path") : HS_OK;
 }
 
 /* What rank 0 sends before each attempt. */
@@ -175,7 +166,11 @@ static hs_code restore_first(hs_saver *saver, hs_raw_session *session, const can
         hs_code code = hs__ranks_from_chief(session->ranks, HS__TOPIC_RESTORE, now, sizeof *now, err);
         if (code || !now->path[0])
             return code;
-        code = restore_here(saver, session, now->path, now->whole ? HS_RESTORE_OPTIONS() : options, &damaged, &cause);
+        code = hs__restore(saver, session, now->path, now->whole ? HS_RESTORE_OPTIONS() : options, &damaged, &cause);
+        if (code && session->rank) { /* all ranks read the same directory: a missing file is not damage */
+            damaged = hs__is_damage_for_all(damaged, &cause);
+            hs_log(&saver->env, HS_LOG_WARNING, "cannot restore '%s': %s", now->path, cause.message);
+        }
         if (code && !damaged) /* the others wait for the next message of this rank, of its caller or of the close */
             return hs__error_copy(err, &cause);
         if ((code = hs__ranks_any(session->ranks, HS__TOPIC_RESTORE, damaged, &damaged_on_any, err)))
@@ -218,8 +213,7 @@ static hs_code copy_attributes(hs__saver_directory *to, const hs__checkpoint_sta
 /* The checkpoints of the state file become the saver's list, so that they expire. Damaged ones expire first, so that they
  * do not displace good ones. Other checkpoints in the directory are not deleted: they may be the user's, or kept forever.
  */
-static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoint_state *state, size_t chosen,
-                     hs_error *err)
+static hs_code adopt(hs_saver *saver, const candidates *all, size_t chosen, hs_error *err)
 {
     hs__saver_directory *to = hs__saver_use_directory(saver, all->items[chosen].path, err);
     const char **paths = to ? hs__alloc(&saver->env, all->n + 1, sizeof *paths) : NULL;
@@ -236,36 +230,30 @@ static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoin
     hs_code code = hs__saver_keep_existing(to, paths, n, err);
     hs__free(&saver->env, paths);
     if (!code)
-        code = copy_attributes(to, state, err);
-    if (state->last_preserved > 0)
-        to->last_preserved = state->last_preserved;
+        code = copy_attributes(to, &all->state, err);
+    if (all->state.last_preserved > 0)
+        to->last_preserved = all->state.last_preserved;
     return code;
 }
 
 hs_code hs__restore_from(hs_saver *saver, hs_raw_session *session, const hs__restore_source *from,
                          const hs_restore_options *options, char **restored, hs_error *err)
 {
-    const bool lists = from->directory && !session->rank;
-    candidates all = begin_candidates(&saver->env, lists ? from->directory : NULL);
-    hs__checkpoint_state state = {.env = &saver->env};
+    const hs__restore_source mine = session->rank ? (hs__restore_source){.path = NULL} : *from;
+    candidates all;
     size_t chosen = HS__NONE;
     attempt last;
     *restored = NULL;
     hs__background_wait(saver); /* the one in progress will be the newest */
-    hs_code code = lists ? find_candidates(&all, &state, err) : HS_OK;
-    if (from->path && !session->rank) {
-        add_candidate(&all, from->path, NAMED);
-        code = all.failed ? hs__no_memory(err, strlen(from->path), "a path") : HS_OK;
-    }
+    hs_code code = begin_candidates(&all, &saver->env, mine.path, mine.directory, err);
     if (!code)
         code = restore_first(saver, session, &all, from->whole, options, &chosen, &last, err);
-    if (!code && chosen != HS__NONE && lists) {
+    if (!code && chosen != HS__NONE && mine.directory) {
         hs__raw_session_restored_newest(session);
-        code = adopt(saver, &all, &state, chosen, err);
+        code = adopt(saver, &all, chosen, err);
     }
     if (!code && chosen != HS__NONE && !(*restored = hs__strdup(&session->env, last.path)))
         code = hs__no_memory(err, strlen(last.path), "a path");
-    hs__checkpoint_state_free(&state);
     free_candidates(&all);
     return code;
 }
@@ -286,17 +274,15 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     char *directory = hs__path_directory(&saver->env, prefix);
     if (!directory)
         return hs__no_memory(err, strlen(prefix), "a path");
-    candidates all = begin_candidates(&saver->env, directory);
-    hs__checkpoint_state state = {.env = &saver->env};
+    candidates all;
     size_t chosen = 0;
-    hs_code code = find_candidates(&all, &state, err);
+    hs_code code = begin_candidates(&all, &saver->env, NULL, directory, err);
     while (!code && chosen < all.n && strcmp(hs__path_base(all.items[chosen].path), hs__path_base(prefix)) != 0)
         chosen++;
     if (!code && chosen == all.n)
         code = hs_error_set(err, HS_NOT_FOUND, "hs_saver_take_over: checkpoint '%s' does not exist", prefix);
-    if (!code && !(code = adopt(saver, &all, &state, chosen, err)))
+    if (!code && !(code = adopt(saver, &all, chosen, err)))
         code = hs__saver_set_text(saver, &saver->directories->last_path, prefix, err);
-    hs__checkpoint_state_free(&state);
     free_candidates(&all);
     hs__free(&saver->env, directory);
     return code;

@@ -3,7 +3,7 @@
  * chooses those to delete, hs__saver_write_state_file lists them, and hs__delete_expired deletes them. */
 #include "checkpoint/saver.h"
 
-#include "formats/bundle.h"
+#include "base/paths.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -64,14 +64,14 @@ hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *cons
     hs_code code = existing ? HS_OK : hs__no_memory(err, n * sizeof *existing, "the list of checkpoints");
     for (size_t i = 0; !code && i < n; i++) {
         hs_file_stat found = {.bytes = 0};
-        char *index = hs__bundle_index_path(env, paths[i]);
-        if (!index)
-            code = hs__no_memory(err, strlen(paths[i]), "a path");
+        hs_error cause = {0};
+        const hs_code result = hs__checkpoint_stat(env, paths[i], &found, &cause);
         /* a checkpoint that cannot be examined now may exist, and only this saver would ever delete it */
-        else if (env->files.ops->stat(env->files.user, index, &found, NULL) != HS_NOT_FOUND)
+        if (result == HS_RESOURCE_EXHAUSTED)
+            code = hs__error_copy(err, &cause);
+        else if (result != HS_NOT_FOUND)
             existing[n_existing++] = (hs__kept_checkpoint){
                 .path = (char *)paths[i], .timestamp = (double)found.modified_ns / 1e9, .metric = (double)NAN};
-        hs__free(env, index);
     }
     if (!code && n_existing)
         code = hs__saver_keep(directory, existing, n_existing, err);
@@ -88,8 +88,8 @@ static bool is_later(const void *user, const char *path)
 {
     const series *s = user;
     const char *name = hs__path_base(path);
-    size_t length = strlen(s->base);
-    return strncmp(name, s->base, length) == 0 && strrchr(name, '-') == name + length && hs__step_in(name) > s->step;
+    int64_t step;
+    return hs__is_in_series(name, strlen(name), s->base, &step) && step > s->step;
 }
 
 void hs__saver_drop_later(hs__saver_directory *directory, const char *base, int64_t step)

@@ -68,15 +68,6 @@ static hs_code append_room(hs__snapshot *snapshot, size_t bytes, size_t *at, hs_
     return code;
 }
 
-/* Appends a copy. */
-static hs_code append(hs__snapshot *snapshot, const void *data, size_t bytes, size_t *at, hs_error *err)
-{
-    hs_code code = append_room(snapshot, bytes, at, err);
-    if (!code && bytes)
-        memcpy(snapshot->data + *at, data, bytes);
-    return code;
-}
-
 /* hs__put_fn */
 static hs_code append_piece(void *user, const void *data, size_t bytes, hs_error *err)
 {
@@ -88,6 +79,13 @@ static hs_code append_piece(void *user, const void *data, size_t bytes, hs_error
         memcpy(snapshot->data + snapshot->bytes, data, bytes);
     snapshot->bytes += code ? 0 : bytes;
     return code;
+}
+
+/* Appends an aligned copy. */
+static hs_code append(hs__snapshot *snapshot, const void *data, size_t bytes, size_t *at, hs_error *err)
+{
+    hs_code code = append_room(snapshot, 0, at, err);
+    return code ? code : append_piece(snapshot, data, bytes, err);
 }
 
 static hs_code append_produced(hs__snapshot *snapshot, const hs__save_item *from, struct hs__snapshot_item *item,
@@ -104,14 +102,9 @@ static hs_code append_produced(hs__snapshot *snapshot, const hs__save_item *from
 static hs_code append_texts(hs__snapshot *snapshot, const hs_tensor *value, size_t *at, hs_error *err)
 {
     const hs_string *strings = value->data;
-    hs__buffer texts;
-    hs__buffer_init(&texts, snapshot->env);
-    for (size_t i = 0; i < value->bytes / sizeof *strings; i++)
-        hs__buffer_append(&texts, strings[i].data, strings[i].bytes);
-    hs_code code = hs__buffer_check(&texts, "a copy of strings", err);
-    if (!code)
-        code = append(snapshot, texts.data, texts.size, at, err);
-    hs__buffer_free(&texts);
+    hs_code code = append_room(snapshot, 0, at, err);
+    for (size_t i = 0; !code && i < value->bytes / sizeof *strings; i++)
+        code = append_piece(snapshot, strings[i].data, strings[i].bytes, err);
     return code;
 }
 

@@ -6,7 +6,7 @@
 #include "checkpoint_state.pb-c.h"
 
 #include "base/files.h"
-#include "formats/bundle.h"
+#include "checkpoint/checkpoint_files.h"
 #include "formats/proto_text.h"
 
 #include <math.h>
@@ -30,17 +30,13 @@ static hs_code resolve(const hs_env *env, const char *directory, const char *nam
     hs_file_stat found;
     hs_error cause = {0};
     *path = hs__path_join(env, directory, absolute ? hs__path_base(name) : name);
-    char *index = *path && absolute ? hs__bundle_index_path(env, *path) : NULL;
-    if (!*path || (absolute && !index))
-        return hs__no_memory(err, strlen(name), "a path");
-    hs_code code = absolute ? hs__stat(env, index, &found, &cause) : HS_OK;
-    hs__free(env, index);
+    hs_code code = *path && absolute ? hs__checkpoint_stat(env, *path, &found, &cause) : HS_OK;
     if (code == HS_NOT_FOUND) {
         hs__free(env, *path);
         *path = hs__strdup(env, name);
-        return *path ? HS_OK : hs__no_memory(err, strlen(name), "a path");
+        code = HS_OK;
     }
-    return code ? hs__error_copy(err, &cause) : HS_OK;
+    return code ? hs__error_copy(err, &cause) : *path ? HS_OK : hs__no_memory(err, strlen(name), "a path");
 }
 
 static hs_code copy_message(hs__checkpoint_state *state, const Hs__Pb__CheckpointState *from, const char *directory,
