@@ -69,36 +69,33 @@ static void put_saver_def(const hs_saver *saver, bool runs_elsewhere, hs__buffer
     hs__proto_put_message(out, FIELD, &def.base);
 }
 
-static hs_code build_meta(hs_backend backend, const hs_saver *saver, hs__buffer *out, hs_error *err)
+hs_code hs__meta_graph(const hs_env *env, hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)
 {
     hs_bytes graph, rest;
+    hs__buffer bytes;
+    hs__buffer_init(&bytes, env);
     hs_code code = hs__backend_meta_graph(backend, &rest, err);
-    bool has_rest = !code;
+    const bool has_rest = !code;
+    *out = (hs_bytes){NULL, 0};
     if (code && code != HS_UNIMPLEMENTED)
         return code;
     Hs__Pb__MetaGraphDef__MetaInfoDef info = HS__PB__META_GRAPH_DEF__META_INFO_DEF__INIT;
-    hs__proto_put_message(out, 1, &info.base); /* MetaGraphDef.meta_info_def, `rest` may have more of it */
+    hs__proto_put_message(&bytes, 1, &info.base); /* MetaGraphDef.meta_info_def, `rest` may have more of it */
     if (has_rest)
-        hs__buffer_append(out, rest.data, rest.size);
+        hs__buffer_append(&bytes, rest.data, rest.size);
     if (saver)
-        put_saver_def(saver, has_rest, out);
-    if ((code = hs_backend_graph_def(backend, &graph, err)))
-        return code;
-    hs__proto_put_bytes(out, 2, graph.data, graph.size); /* MetaGraphDef.graph_def */
-    return hs__buffer_check(out, "the meta graph", err);
-}
-
-hs_code hs__meta_graph(const hs_env *env, hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)
-{
-    hs__buffer bytes;
-    hs__buffer_init(&bytes, env);
-    hs_code code = build_meta(backend, saver, &bytes, err);
-    if (code)
+        put_saver_def(saver, has_rest, &bytes);
+    if (!(code = hs_backend_graph_def(backend, &graph, err))) {
+        hs__proto_put_bytes(&bytes, 2, graph.data, graph.size); /* MetaGraphDef.graph_def */
+        code = hs__buffer_check(&bytes, "the meta graph", err);
+    }
+    if (code) {
         hs__buffer_free(&bytes);
-    else
-        hs_error_clear(err);
-    *out = code ? (hs_bytes){NULL, 0} : (hs_bytes){bytes.data, bytes.size};
-    return code;
+        return code;
+    }
+    hs_error_clear(err);
+    *out = (hs_bytes){bytes.data, bytes.size};
+    return HS_OK;
 }
 
 hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)

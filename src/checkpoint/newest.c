@@ -51,29 +51,25 @@ static void add_candidate(candidates *all, const char *path, source of)
         all->items[all->n++] = added;
 }
 
-static bool is_successor(const hs__checkpoint_state *state, const char *name)
-{
-    const char *newest = state->unedited ? hs__path_base(state->newest) : "";
-    if (!hs__same_series(name, newest) || hs__step_in(name) <= hs__step_in(newest))
-        return false;
-    for (size_t i = 0; i < state->n_expired; i++)
-        if (strcmp(hs__path_base(state->expired[i]), name) == 0)
-            return false;
-    return true;
-}
-
+/* hs__list: an index may be of a successor. One that is to be deleted is not. */
 static int add_file(void *user, const char *name)
 {
     candidates *all = user;
-    if (hs__index_stem(name) && !strstr(name, HS__ABANDONED ".index")) {
-        char *path = hs__path_join(all->env, all->directory, name);
-        if (path) {
-            path[strlen(path) - strlen(".index")] = '\0';
-            add_candidate(all, path, is_successor(&all->state, hs__path_base(path)) ? SUCCESSOR : OTHER);
-        }
-        all->failed |= !path;
-        hs__free(all->env, path);
+    const hs__checkpoint_state *state = &all->state;
+    if (!hs__index_stem(name) || strstr(name, HS__ABANDONED ".index"))
+        return 0;
+    char *path = hs__path_join(all->env, all->directory, name);
+    if (!path) {
+        all->failed = true;
+        return 0;
     }
+    path[strlen(path) - strlen(".index")] = '\0';
+    const char *stem = hs__path_base(path), *newest = state->unedited ? hs__path_base(state->newest) : "";
+    bool is_successor = hs__same_series(stem, newest) && hs__step_in(stem) > hs__step_in(newest);
+    for (size_t i = 0; is_successor && i < state->n_expired; i++)
+        is_successor = strcmp(hs__path_base(state->expired[i]), stem) != 0;
+    add_candidate(all, path, is_successor ? SUCCESSOR : OTHER);
+    hs__free(all->env, path);
     return 0;
 }
 
@@ -92,10 +88,15 @@ static int in_order(const void *a, const void *b)
 /* Lists the checkpoints in the order in which they are tried: successors, those of the state file, newest first, and the
  * others of the directory. A damaged state file is only a warning. If the directory cannot be listed, that is an error: a
  * training that finds no checkpoint starts again. */
-static hs_code find_candidates(candidates *all, hs_error *err)
+static hs_code find_candidates(candidates *all, const hs_env *env, const char *path, const char *directory, hs_error *err)
 {
+    *all = (candidates){.env = env, .directory = directory, .state = {.env = env}, .paths = {.env = env}};
     hs__checkpoint_state *state = &all->state;
     hs_error cause = {0};
+    if (path)
+        add_candidate(all, path, NAMED);
+    if (!directory)
+        return all->failed ? hs__no_memory(err, sizeof *all->items, "a path") : HS_OK;
     hs_code code = hs__checkpoint_state_read(state, all->env, all->directory, NULL, &cause);
     if (code && !hs__is_damage(&cause))
         return hs__error_copy(err, &cause);
@@ -119,17 +120,6 @@ static hs_code find_candidates(candidates *all, hs_error *err)
     while (all->n_adopted < all->n && all->items[all->n_adopted].source != OTHER)
         all->n_adopted++;
     return HS_OK;
-}
-
-/* What is restored: all candidates, or for hs_saver_take_over those of its directory. Call free_candidates in any case. */
-static hs_code begin_candidates(candidates *all, const hs_env *env, const char *path, const char *directory, hs_error *err)
-{
-    *all = (candidates){.env = env, .directory = directory, .state = {.env = env}, .paths = {.env = env}};
-    if (directory)
-        return find_candidates(all, err);
-    if (path)
-        add_candidate(all, path, NAMED);
-    return all->failed ? hs__no_memory(err, sizeof *all->items, "a path") : HS_OK;
 }
 
 /* What rank 0 sends before each attempt. */
@@ -245,7 +235,7 @@ hs_code hs__restore_from(hs_saver *saver, hs_raw_session *session, const hs__res
     attempt last;
     *restored = NULL;
     hs__background_wait(saver); /* the one in progress will be the newest */
-    hs_code code = begin_candidates(&all, &saver->env, mine.path, mine.directory, err);
+    hs_code code = find_candidates(&all, &saver->env, mine.path, mine.directory, err);
     if (!code)
         code = restore_first(saver, session, &all, from->whole, options, &chosen, &last, err);
     if (!code && chosen != HS__NONE && mine.directory) {
@@ -276,7 +266,7 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
         return hs__no_memory(err, strlen(prefix), "a path");
     candidates all;
     size_t chosen = 0;
-    hs_code code = begin_candidates(&all, &saver->env, NULL, directory, err);
+    hs_code code = find_candidates(&all, &saver->env, NULL, directory, err);
     while (!code && chosen < all.n && strcmp(hs__path_base(all.items[chosen].path), hs__path_base(prefix)) != 0)
         chosen++;
     if (!code && chosen == all.n)

@@ -58,7 +58,7 @@ typedef struct {
 hs_code hs__copy_restore_options(hs_restore_options *to, const hs_env *env, const hs_restore_options *given, hs_error *err)
 {
     hs_code code = HS_STRUCT_TAKE(hs_restore_options, reserved, to, given, err);
-    return code ? code : hs__check_named_once(env, to->names, "hs_restore_options.names lists variable", err);
+    return code ? code : hs__check_once(env, to->names, sizeof *to->names, "hs_restore_options.names lists variable", err);
 }
 
 /* A misspelled name must not be ignored. */
@@ -78,14 +78,6 @@ void hs__report_restore(const hs_restore_options *options, hs_restore_event even
 {
     if (options->report)
         options->report(options->user, event, name, detail);
-}
-
-static bool is_skipped(const hs_restore_options *options, const char *variable)
-{
-    for (size_t i = 0; options->skip && options->skip[i]; i++)
-        if (strcmp(options->skip[i], variable) == 0)
-            return true;
-    return false;
 }
 
 /* Matching. */
@@ -121,20 +113,13 @@ static const char *find_tensor(const restoring *r, matched *item, hs_variable *w
     return name;
 }
 
-static bool fits(const hs_variable *variable, const hs__stored *stored, bool reshape)
-{
-    return stored->dtype == (int32_t)variable->dtype &&
-           (hs_shape_equal(&stored->shape, &variable->shape) ||
-            (reshape && hs_shape_elements(&stored->shape) == hs_shape_elements(&variable->shape)));
-}
-
 static hs_code match_variable(restoring *r, matched *item, misfits *wrong, hs_error *err)
 {
     const hs_restore_options *options = r->options;
     hs_variable wanted;
     hs_code code;
     const char *variable = item->variable.name, *name = find_tensor(r, item, &wanted);
-    if (is_skipped(options, variable)) {
+    if (options->skip && hs__is_listed(options->skip, variable)) {
         hs__report_restore(options, HS_RESTORE_EVENT_SKIPPED, variable, "");
         return HS_OK;
     }
@@ -169,7 +154,9 @@ static hs_code match_variable(restoring *r, matched *item, misfits *wrong, hs_er
 
     r->used[item->tensor] = true;
     const hs__stored stored = hs__archive_tensor(r->archive, item->tensor);
-    if (!fits(&wanted, &stored, options->reshape && !item->is_slice)) {
+    const bool reshapes =
+        options->reshape && !item->is_slice && hs_shape_elements(&stored.shape) == hs_shape_elements(&wanted.shape);
+    if (stored.dtype != (int32_t)wanted.dtype || !(hs_shape_equal(&stored.shape, &wanted.shape) || reshapes)) {
         char text[2 * HS_SHAPE_TEXT_SIZE + 128], shape[HS_SHAPE_TEXT_SIZE], found[HS_SHAPE_TEXT_SIZE];
         snprintf(text, sizeof text, "is %.32s %s in the checkpoint, but %s %s in the model", stored.dtype_name,
                  hs_shape_text(&stored.shape, found, sizeof found), hs_dtype_name(wanted.dtype),
@@ -312,10 +299,12 @@ static hs_code read_values(const restoring *r, hs_error *err)
     return code;
 }
 
-/* Checks that the file has the bytes of the values before memory is allocated for them, and sums them up. */
+/* Checks that the file has the bytes of the values before memory is allocated for them, and sums them up, for the log of
+ * the progress, too. */
 static hs_code locate_variables(restoring *r, hs_error *err)
 {
     enum { ALIGNMENT = 64 };
+    uint64_t states = 0;
     for (size_t i = 0; i < r->n; i++) {
         matched *item = &r->items[i];
         item->value = hs__archive_tensor(r->archive, item->tensor).data;
@@ -326,18 +315,15 @@ static hs_code locate_variables(restoring *r, hs_error *err)
         uint64_t room = ((uint64_t)item->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         r->bytes = room < UINT64_MAX - r->bytes ? r->bytes + room : UINT64_MAX;
     }
-    return HS_OK;
-}
-
-static void begin_progress(restoring *r)
-{
-    uint64_t states = 0;
+    if (r->program) /* reads the variables itself */
+        return HS_OK;
     for (size_t i = 0; i < r->archive->n; i++)
         if (hs__is_state_key(hs__archive_name(r->archive, i)))
             states += hs__archive_tensor(r->archive, i).bytes;
-    double reads =
-        (double)r->bytes * (r->bytes <= KEPT_BYTES ? 1 : 2) + (double)states * (states <= HS__STATES_IN_MEMORY ? 1 : 2);
-    hs__read_progress_begin(&r->progress, r->env, r->archive->path, r->bytes + states, reads);
+    hs__read_progress_begin(&r->progress, r->env, r->archive->path, r->bytes + states,
+                            (double)r->bytes * (r->bytes <= KEPT_BYTES ? 1 : 2) +
+                                (double)states * (states <= HS__STATES_IN_MEMORY ? 1 : 2));
+    return HS_OK;
 }
 
 /* Reads and verifies all values, and keeps them unless they are large. Changes nothing. */
@@ -437,11 +423,7 @@ static hs_code restore(restoring *r, hs_error *err)
 
     /* Read and verify. */
     r->in_files = true;
-    if ((code = locate_variables(r, err)))
-        return code;
-    if (!r->program)
-        begin_progress(r);
-    if ((code = hs__states_read(&r->states, r->session, r->archive, err)) ||
+    if ((code = locate_variables(r, err)) || (code = hs__states_read(&r->states, r->session, r->archive, err)) ||
         (code = r->program ? hs__archive_verify_all(r->archive, err) : read_variables(r, err)))
         return code;
     r->in_files = false;
@@ -479,28 +461,6 @@ hs_code hs__restore_archive(const hs__selection *selection, hs_raw_session *sess
     return code;
 }
 
-/* Restores the open archive, and records that in the saver and the session. What they record is allocated before the first
- * change, so that recording cannot fail. */
-static hs_code restore_and_record(restoring *r, hs_saver *saver, const char *prefix, hs_error *err)
-{
-    hs_raw_session *session = r->session;
-    hs__saver_directory *directory = hs__saver_use_directory(saver, prefix, err);
-    if (!directory)
-        return HS_RESOURCE_EXHAUSTED;
-    char *last_path = hs__strdup(&saver->env, prefix), *restored_from = hs__strdup(&session->env, prefix);
-    hs_code code = last_path && restored_from ? restore(r, err) : hs__no_memory(err, strlen(prefix), "a path");
-    if (!code) {
-        char *before = directory->last_path;
-        directory->last_path = last_path;
-        last_path = before;
-        directory->last_bytes = hs__expected_bytes(&saver->selection, session);
-        restored_from = hs__raw_session_restored(session, restored_from, hs__step_in(prefix));
-    }
-    hs__free(&saver->env, last_path);
-    hs__free(&session->env, restored_from);
-    return code;
-}
-
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
                     bool *damaged, hs_error *err)
 {
@@ -514,16 +474,31 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
                    .options = options};
     hs_error cause = {0};
     hs_code code;
+    *damaged = false;
     hs__background_wait(saver);
-    if (!(code = hs__selection_check(r.selection, session, &cause)) &&
-        !(code = hs__restore_check(options, session, &cause))) {
-        code = hs__archive_open(&archive, HS__BUNDLE, &saver->env, prefix, &cause);
-        r.in_files = code != HS_OK;
+    if ((code = hs__selection_check(r.selection, session, err)) || (code = hs__restore_check(options, session, err)))
+        return code;
+    if ((code = hs__archive_open(&archive, HS__BUNDLE, &saver->env, prefix, &cause))) {
+        r.in_files = true;
+    } else {
+        archive.bundle.progress = &r.progress;
+        /* What saver and session record is allocated before the first change, so that recording cannot fail. */
+        hs__saver_directory *directory = hs__saver_use_directory(saver, prefix, &cause);
+        char *last_path = hs__strdup(&saver->env, prefix), *restored_from = hs__strdup(&session->env, prefix);
+        if (!directory || !last_path || !restored_from)
+            code = hs__no_memory(&cause, strlen(prefix), "a path");
+        else
+            code = restore(&r, &cause);
         if (!code) {
-            archive.bundle.progress = &r.progress;
-            code = restore_and_record(&r, saver, prefix, &cause);
-            hs__archive_close(&archive);
+            char *before = directory->last_path;
+            directory->last_path = last_path;
+            last_path = before;
+            directory->last_bytes = hs__expected_bytes(&saver->selection, session);
+            restored_from = hs__raw_session_restored(session, restored_from, hs__step_in(prefix));
         }
+        hs__free(&saver->env, last_path);
+        hs__free(&session->env, restored_from);
+        hs__archive_close(&archive);
     }
     free_restoring(&r);
     *damaged = code && r.in_files && hs__is_damage(&cause);

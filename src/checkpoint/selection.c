@@ -14,7 +14,7 @@ static const char *name_at(const void *list, size_t size, size_t i)
     return list ? *(const char *const *)(const void *)((const char *)list + i * size) : NULL;
 }
 
-static hs_code check_once(const hs_env *env, const void *list, size_t size, const char *begin, hs_error *err)
+hs_code hs__check_once(const hs_env *env, const void *list, size_t size, const char *begin, hs_error *err)
 {
     const char *name;
     hs__map seen;
@@ -25,11 +25,6 @@ static hs_code check_once(const hs_env *env, const void *list, size_t size, cons
                                                      : hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s' twice", begin, name);
     hs__map_free(&seen);
     return code;
-}
-
-hs_code hs__check_named_once(const hs_env *env, const hs_checkpoint_name *names, const char *begin, hs_error *err)
-{
-    return check_once(env, names, sizeof *names, begin, err);
 }
 
 static hs_code copy_names(hs__selection *selection, const hs_env *env, const hs_checkpoint_name *names, hs_error *err)
@@ -49,14 +44,14 @@ static hs_code copy_names(hs__selection *selection, const hs_env *env, const hs_
         if (!copies[i].name)
             return hs__no_memory(err, strlen(names[i].name), "a saver's names");
     }
-    return hs__check_named_once(env, copies, "hs_saver_options.names lists variable", err);
+    return hs__check_once(env, copies, sizeof *copies, "hs_saver_options.names lists variable", err);
 }
 
 hs_code hs__selection_init(hs__selection *selection, const hs_env *env, const char *const *variables,
                            const hs_checkpoint_name *names, hs_error *err)
 {
     *selection = (hs__selection){.names = NULL};
-    hs_code code = check_once(env, variables, sizeof *variables, "hs_saver_options.variables lists", err);
+    hs_code code = hs__check_once(env, variables, sizeof *variables, "hs_saver_options.variables lists", err);
     if (!code && variables && !(selection->variables = hs__names_copy(env, variables)))
         code = hs__no_memory(err, sizeof *variables, "a saver's variables");
     return !code && names ? copy_names(selection, env, names, err) : code;
@@ -74,6 +69,13 @@ void hs__selection_free(hs__selection *selection, const hs_env *env)
 }
 
 /* Selecting. */
+
+bool hs__is_listed(const char *const *list, const char *name)
+{
+    while (*list && strcmp(*list, name) != 0)
+        list++;
+    return *list;
+}
 
 const char *hs__name_in(const hs_checkpoint_name *names, const char *variable)
 {
@@ -97,10 +99,7 @@ bool hs__selection_variable(const hs__selection *selection, const hs_raw_session
         return false;
     if (!selection->variables)
         return !(out->flags & HS_VARIABLE_LOCAL);
-    for (size_t i = 0; selection->variables[i]; i++)
-        if (strcmp(selection->variables[i], out->name) == 0)
-            return true;
-    return false;
+    return hs__is_listed(selection->variables, out->name);
 }
 
 /* Another name of a slice is the name of the whole. */

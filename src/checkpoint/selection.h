@@ -32,12 +32,12 @@ bool hs__selection_slice(const hs__selection *selection, const hs_raw_session *s
 /* INVALID_ARGUMENT if the selection lists a variable that the session does not have. */
 hs_code hs__selection_check(const hs__selection *selection, const hs_raw_session *session, hs_error *err);
 
-/* INVALID_ARGUMENT if the list has a name that is not a variable of the session. `list` has elements of `size` bytes, each
- * of which begins with a name; NULL ends it. May be NULL. `begin` begins the message. */
+/* `list` has elements of `size` bytes, each of which begins with the name of a variable; NULL ends it. May be NULL. `begin`
+ * begins the message: "OPTION lists". INVALID_ARGUMENT if a name is not a variable of the session, or is listed twice. */
 hs_code hs__check_variables(const hs_raw_session *session, const void *list, size_t size, const char *begin, hs_error *err);
-/* INVALID_ARGUMENT if a variable is listed twice. `names` may be NULL. `begin` begins the message: "OPTION lists variable".
- */
-hs_code hs__check_named_once(const hs_env *env, const hs_checkpoint_name *names, const char *begin, hs_error *err);
+hs_code hs__check_once(const hs_env *env, const void *list, size_t size, const char *begin, hs_error *err);
+/* NULL ends the list. */
+bool hs__is_listed(const char *const *list, const char *name);
 /* The name that the list, which may be NULL, gives the variable. NULL: none. */
 const char *hs__name_in(const hs_checkpoint_name *names, const char *variable);
 /* INVALID_ARGUMENT if a variable may not have this name in checkpoints, because it is reserved for state. */

@@ -39,25 +39,6 @@ static hs_code resolve(const hs_env *env, const char *directory, const char *nam
     return code ? hs__error_copy(err, &cause) : *path ? HS_OK : hs__no_memory(err, strlen(name), "a path");
 }
 
-static hs_code copy_message(hs__checkpoint_state *state, const Hs__Pb__CheckpointState *from, const char *directory,
-                            hs_error *err)
-{
-    size_t n = from->n_all_model_checkpoint_paths;
-    state->kept = hs__alloc(state->env, n, sizeof *state->kept);
-    state->last_preserved = from->last_preserved_timestamp;
-    if (!state->kept)
-        return hs__no_memory(err, n, "the list of checkpoints");
-    hs_code code = resolve(state->env, directory, from->model_checkpoint_path, &state->newest, err);
-    for (; !code && state->n < n; state->n++) {
-        hs__kept_checkpoint *kept = &state->kept[state->n];
-        *kept = (hs__kept_checkpoint){.metric = (double)NAN};
-        if (state->n < from->n_all_model_checkpoint_timestamps)
-            kept->timestamp = from->all_model_checkpoint_timestamps[state->n];
-        code = resolve(state->env, directory, from->all_model_checkpoint_paths[state->n], &kept->path, err);
-    }
-    return code;
-}
-
 hs_code hs__kept_names(hs__map *names, const hs__kept_checkpoint *kept, size_t n, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -151,11 +132,22 @@ static hs_code parse(hs__checkpoint_state *state, const char *path, const char *
         return code == HS_INVALID_ARGUMENT ? HS_DATA_LOSS : code;
     }
     const Hs__Pb__CheckpointState *from = (const Hs__Pb__CheckpointState *)message;
+    const size_t n = from->n_all_model_checkpoint_paths;
+    state->last_preserved = from->last_preserved_timestamp;
     if (!*from->model_checkpoint_path)
         code =
             hs_error_set(err, HS_INVALID_ARGUMENT, "%s: does not name the newest checkpoint (model_checkpoint_path)", path);
+    else if (!(state->kept = hs__alloc(state->env, n, sizeof *state->kept)))
+        code = hs__no_memory(err, n, "the list of checkpoints");
     else
-        code = copy_message(state, from, directory, err);
+        code = resolve(state->env, directory, from->model_checkpoint_path, &state->newest, err);
+    for (; !code && state->n < n; state->n++) {
+        hs__kept_checkpoint *kept = &state->kept[state->n];
+        *kept = (hs__kept_checkpoint){.metric = (double)NAN};
+        if (state->n < from->n_all_model_checkpoint_timestamps)
+            kept->timestamp = from->all_model_checkpoint_timestamps[state->n];
+        code = resolve(state->env, directory, from->all_model_checkpoint_paths[state->n], &kept->path, err);
+    }
     protobuf_c_message_free_unpacked(message, &allocator);
     return code;
 }

@@ -255,23 +255,10 @@ static bool differ(const hs__stored_state *state, const hs__state_slot *slot)
     return state->identity && slot->identity && strcmp(state->identity, slot->identity) != 0;
 }
 
-static hs_code refuse_identity(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
-                               const hs_env *env, hs_error *err)
-{
-    enum { SHOWN = 240 };
-    if (strlen(state->identity) > SHOWN || strlen(slot->identity) > SHOWN)
-        hs_log(env, HS_LOG_ERROR, "checkpoint '%s': state '%s' belongs to '%s', but its provider has identity '%s'",
-               from->path, state->key, state->identity, slot->identity);
-    return hs_error_set(
-        err, HS_FAILED_PRECONDITION,
-        "checkpoint '%s': state '%s' belongs to '%.*s', but its provider has identity '%.*s'; resume with the former, or "
-        "set hs_restore_options.any_identity",
-        from->path, state->key, SHOWN, state->identity, SHOWN, slot->identity);
-}
-
 hs_code hs__stored_state_check(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
                                const hs_env *env, hs_error *err)
 {
+    enum { SHOWN = 240 };
     hs_code code = HS_OK;
     for (int32_t i = 0; !code && i < state->n_ranks; i++)
         code = hs__stored_state_check(from, &state->ranks[i], slot, env, err);
@@ -282,7 +269,16 @@ hs_code hs__stored_state_check(const hs__stored_states *from, const hs__stored_s
                             "checkpoint '%s': state '%s' has version %lld, but its provider supports versions up to %lld; "
                             "resume with the newer program",
                             from->path, state->key, (long long)state->version, (long long)slot->version);
-    return differ(state, slot) && !from->any_identity ? refuse_identity(from, state, slot, env, err) : HS_OK;
+    if (!differ(state, slot) || from->any_identity)
+        return HS_OK;
+    if (strlen(state->identity) > SHOWN || strlen(slot->identity) > SHOWN)
+        hs_log(env, HS_LOG_ERROR, "checkpoint '%s': state '%s' belongs to '%s', but its provider has identity '%s'",
+               from->path, state->key, state->identity, slot->identity);
+    return hs_error_set(
+        err, HS_FAILED_PRECONDITION,
+        "checkpoint '%s': state '%s' belongs to '%.*s', but its provider has identity '%.*s'; resume with the former, or "
+        "set hs_restore_options.any_identity",
+        from->path, state->key, SHOWN, state->identity, SHOWN, slot->identity);
 }
 
 static void log_identities(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
@@ -337,30 +333,6 @@ static hs_code read_next(void *user, void *to, size_t bytes, hs_error *err)
     return code;
 }
 
-static hs_code load(const hs__stored_state *state, const hs__state_slot *slot, hs__archive *archive,
-                    hs_raw_session *session, hs_error *err)
-{
-    reading *from_file = NULL;
-    hs_state_reader reader = {.at = state->data, .left = state->bytes, .version = state->version};
-    if (!state->data) {
-        if (!(from_file = hs__alloc(&session->env, 1, sizeof *from_file)))
-            return hs__no_memory(err, sizeof *from_file, state->key);
-        from_file->cursor.reader = &archive->bundle;
-        from_file->cursor.entry = &archive->bundle.entries[hs__archive_find(archive, state->key)];
-        reader.next = read_next;
-        reader.user = from_file;
-    }
-    hs_code code = hs__normalize_error(slot->load(slot->self, &reader, err), "it", err);
-    if (reader.error.code) {
-        code = hs__error_copy(err, &reader.error);
-        hs_error_prefix(err, HS__PARTLY_RESTORED);
-    } else if (!code && reader.left) {
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "load left %zu of %zu bytes unread", reader.left, state->bytes);
-    }
-    hs__free(&session->env, from_file);
-    return code;
-}
-
 /* Builds the state of this rank from that of all ranks that saved the checkpoint. */
 static hs_code reshard(const hs__stored_state *state, const hs__state_slot *slot, hs_raw_session *session, hs_error *err)
 {
@@ -375,8 +347,7 @@ static hs_code reshard(const hs__stored_state *state, const hs__state_slot *slot
         saved[i] = &readers[i];
     }
     if (!code)
-        code = hs__normalize_error(
-            slot->reshard(slot->self, saved, state->n_ranks, session->rank, session->rank_count, err), "it", err);
+        code = slot->reshard(slot->self, saved, state->n_ranks, session->rank, session->rank_count, err);
     hs__free(env, readers);
     hs__free(env, saved);
     return code;
@@ -390,12 +361,30 @@ hs_code hs__stored_state_load(const hs__stored_states *from, const hs__stored_st
                "checkpoint '%s' has no state '%s'; it keeps its initial value", from->path, slot->key);
         return HS_OK;
     }
+    reading *from_file = NULL;
+    hs_state_reader reader = {.at = state->data, .left = state->bytes, .version = state->version};
+    if (!state->data && !state->ranks) {
+        if (!(from_file = hs__alloc(&session->env, 1, sizeof *from_file)))
+            return hs__no_memory(err, sizeof *from_file, state->key);
+        from_file->cursor.reader = &archive->bundle;
+        from_file->cursor.entry = &archive->bundle.entries[hs__archive_find(archive, state->key)];
+        reader.next = read_next;
+        reader.user = from_file;
+    }
     hs__clear(err); /* an error that the previous provider ignored */
     session->loading_states = true;
-    hs_code code = state->ranks ? reshard(state, slot, session, err) : load(state, slot, archive, session, err);
+    hs_code code = state->ranks ? reshard(state, slot, session, err) : slot->load(slot->self, &reader, err);
     session->loading_states = false;
+    code = hs__normalize_error(code, "it", err);
+    if (reader.error.code) {
+        code = hs__error_copy(err, &reader.error);
+        hs_error_prefix(err, HS__PARTLY_RESTORED);
+    } else if (!code && reader.left) {
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "load left %zu of %zu bytes unread", reader.left, state->bytes);
+    }
+    hs__free(&session->env, from_file);
     if (code)
-        hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, base_of(slot));
+        hs_error_prefix(err, "checkpoint '%s': cannot load state '%s'", from->path, state->ranks ? slot->base : slot->key);
     else if (state->ranks)
         hs_log(&session->env, HS_LOG_INFO, "state '%s', saved by %d ranks, divided among %d", slot->base,
                (int)state->n_ranks, (int)session->rank_count);
