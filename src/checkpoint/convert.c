@@ -22,35 +22,22 @@ static bool is_text(const hs__bundle_entry *entry)
     return entry->dtype == HS_STRING && entry->shape.rank == 0 && is_identity(entry->name);
 }
 
-static hs_code read_text(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_string **text, hs_error *err)
-{
-    size_t bytes = hs__bundle_read_bytes(entry);
-    hs_code code = hs__bundle_locate(reader, entry, err);
-    *text = code ? NULL : hs__alloc(reader->env, bytes, 1);
-    if (!code && !*text)
-        code = hs__no_memory(err, bytes, entry->name);
-    return code ? code : hs__bundle_read(reader, entry, *text, err);
-}
-
-static hs_code declare_text(hs__bundle_reader *reader, size_t index, hs__safetensors_writer *writer, hs_error *err)
-{
-    const hs__bundle_entry *entry = &reader->entries[index];
-    hs_string *text;
-    hs_code code = read_text(reader, entry, &text, err);
-    hs_shape shape = {.rank = 1, .dims = {code ? 0 : (int64_t)text->bytes}};
-    if (!code)
-        code = hs__safetensors_writer_declare(writer, entry->name, HS_UINT8, &shape, index, err);
-    hs__free(reader->env, text);
-    return code;
-}
-
-static hs_code put_text(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__safetensors_writer *writer,
+/* Declares the text, whose length is known when it is read, or writes it. */
+static hs_code put_text(hs__bundle_reader *reader, size_t index, bool declares, hs__safetensors_writer *writer,
                         hs_error *err)
 {
-    hs_string *text;
-    hs_code code = read_text(reader, entry, &text, err);
+    const hs__bundle_entry *entry = &reader->entries[index];
+    const size_t bytes = hs__bundle_read_bytes(entry);
+    hs_code code = hs__bundle_locate(reader, entry, err);
+    hs_string *text = code ? NULL : hs__alloc(reader->env, bytes, 1);
     if (!code)
+        code = text ? hs__bundle_read(reader, entry, text, err) : hs__no_memory(err, bytes, entry->name);
+    if (!code && declares) {
+        const hs_shape shape = {.rank = 1, .dims = {(int64_t)text->bytes}};
+        code = hs__safetensors_writer_declare(writer, entry->name, HS_UINT8, &shape, index, err);
+    } else if (!code) {
         code = hs__safetensors_writer_write(writer, text->data, text->bytes, err);
+    }
     hs__free(reader->env, text);
     return code;
 }
@@ -61,7 +48,7 @@ static hs_code declare_entries(hs__bundle_reader *reader, hs__safetensors_writer
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *entry = &reader->entries[i];
         if (is_text(entry))
-            code = declare_text(reader, i, writer, err);
+            code = put_text(reader, i, true, writer, err);
         else if (!(code = hs__bundle_locate(reader, entry, err)))
             code = hs__safetensors_writer_declare(writer, entry->name, (hs_dtype)entry->dtype, &entry->shape, i, err);
     }
@@ -76,8 +63,9 @@ static hs_code write_piece(void *user, const void *piece, size_t bytes, hs_error
 static hs_code put_entry(void *user, hs__safetensors_writer *writer, size_t index, hs_error *err)
 {
     hs__bundle_reader *reader = user;
-    const hs__bundle_entry *entry = &reader->entries[writer->header.entries[index].tag];
-    return is_text(entry) ? put_text(reader, entry, writer, err)
+    const size_t tag = writer->header.entries[index].tag;
+    const hs__bundle_entry *entry = &reader->entries[tag];
+    return is_text(entry) ? put_text(reader, tag, false, writer, err)
                           : hs__bundle_stream(reader, entry, write_piece, writer, err);
 }
 

@@ -6,18 +6,13 @@
 #include "base/state.h"
 #include "base/text.h"
 #include "checkpoint/stored_states.h"
-#include "checkpoint/unclaimed_states.h"
 #include "ranks/ranks.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The message of a rank: a result; then its error message if the result is not HS_OK, else one record for each state. Ranks
- * are processes of the same program, so numbers are in the byte order of the machine. */
-
-typedef struct {
-    int32_t code, os_error;
-} result;
+/* The message of a rank: its error, and if that is HS_OK, one record for each state. Ranks are processes of the same
+ * program, so both are in the form of the memory of the machine. */
 
 typedef struct {
     uint32_t key_bytes, identity_bytes; /* their text follows the record; no identity: 0 */
@@ -60,22 +55,21 @@ static hs_code write_record(hs__buffer *out, const hs__state_slot *slot, const h
     return code;
 }
 
-/* On failure the buffer has the error. */
 static void write_states(hs__buffer *out, const hs_raw_session *session)
 {
     hs_error error = {0};
     hs_code code = HS_OK;
-    hs__buffer_append(out, &(result){HS_OK, 0}, sizeof(result));
+    hs__buffer_append(out, &error, sizeof error);
     for (size_t i = 0; !code && i < session->n_states; i++) {
         hs__state_slot slot = session->states[i]; /* a copy: the provider may add another one, which moves them */
         code = write_record(out, &slot, &session->env, &error);
     }
     if (!code && !(code = hs__buffer_check(out, "the states of this rank", &error)))
         return;
+    error.code = code;
     hs__buffer_clear(out);
     out->failed = false;
-    hs__buffer_append(out, &(result){code, error.os_error}, sizeof(result));
-    hs__buffer_append(out, error.message, strlen(error.message));
+    hs__buffer_append(out, &error, sizeof error);
 }
 
 /* Receiving, at the chief. */
@@ -180,15 +174,15 @@ static void receive(void *user, int32_t rank, hs_bytes bytes)
 {
     receiving *r = user;
     cursor from = {bytes.data, bytes.size};
-    const void *head = take(&from, sizeof(result));
-    result sent = {.code = HS_INTERNAL};
+    const void *head = take(&from, sizeof(hs_error));
+    hs_error sent = {.code = HS_INTERNAL};
     if (head)
         memcpy(&sent, head, sizeof sent);
     if (r->error.code)
         return;
     if (sent.code) {
-        hs_error_set(&r->error, (hs_code)sent.code, "rank %d: %.*s", (int)rank, (int)from.left, (const char *)from.at);
-        r->error.os_error = sent.os_error;
+        r->error = sent;
+        hs_error_prefix(&r->error, "rank %d", (int)rank);
     } else if (rank == r->session->rank)
         r->own = from;
     else
@@ -225,13 +219,4 @@ hs_code hs__rank_states_gather(hs_raw_session *session, hs_error *states, hs_err
 void hs__rank_states_free(hs_raw_session *session)
 {
     hs__states_free(&session->gathered, &session->env);
-}
-
-hs_code hs__rank_states_visit(const hs_raw_session *session, hs__visit_item_fn visit, void *user, hs_error *err)
-{
-    const hs__stored_states *gathered = &session->gathered;
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < gathered->n; i++)
-        code = hs__visit_stored(&session->env, &gathered->items[i], visit, user, err);
-    return code;
 }

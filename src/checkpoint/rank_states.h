@@ -13,7 +13,5 @@
  * call hs__rank_states_free after the save. */
 hs_code hs__rank_states_gather(hs_raw_session *session, hs_error *states, hs_error *err);
 void hs__rank_states_free(hs_raw_session *session);
-/* Visits the gathered states of the other ranks. */
-hs_code hs__rank_states_visit(const hs_raw_session *session, hs__visit_item_fn visit, void *user, hs_error *err);
 
 #endif

@@ -113,20 +113,20 @@ static const char *find_tensor(const restoring *r, matched *item, hs_variable *w
     return name;
 }
 
-static hs_code match_variable(restoring *r, matched *item, misfits *wrong, hs_error *err)
+static hs_code match_variable(restoring *r, matched item, misfits *wrong, hs_error *err)
 {
     const hs_restore_options *options = r->options;
     hs_variable wanted;
     hs_code code;
-    const char *variable = item->variable.name, *name = find_tensor(r, item, &wanted);
+    const char *variable = item.variable.name, *name = find_tensor(r, &item, &wanted);
     if (options->skip && hs__is_listed(options->skip, variable)) {
         hs__report_restore(options, HS_RESTORE_EVENT_SKIPPED, variable, "");
         return HS_OK;
     }
-    if (item->is_slice && wrong->reported && strcmp(wrong->reported, name) == 0)
+    if (item.is_slice && wrong->reported && strcmp(wrong->reported, name) == 0)
         return HS_OK;
 
-    if (item->tensor == HS__NONE && item->variable.flags & HS_VARIABLE_MOVES) {
+    if (item.tensor == HS__NONE && item.variable.flags & HS_VARIABLE_MOVES) {
         char *key = hs__unallocated_key(r->env, name);
         if (!key)
             return hs__no_memory(err, strlen(name), "a name");
@@ -137,13 +137,13 @@ static hs_code match_variable(restoring *r, matched *item, misfits *wrong, hs_er
                                sizeof *r->unallocated, err);
             if (code)
                 return code;
-            r->unallocated[r->n_unallocated++] = item->index;
+            r->unallocated[r->n_unallocated++] = item.index;
             hs__report_restore(options, HS_RESTORE_EVENT_WITHOUT_MEMORY, variable, "");
             return HS_OK;
         }
     }
-    if (item->tensor == HS__NONE) {
-        wrong->reported = item->is_slice ? name : NULL;
+    if (item.tensor == HS__NONE) {
+        wrong->reported = item.is_slice ? name : NULL;
         hs__report_restore(options, HS_RESTORE_EVENT_MISSING, name, "");
         if (!options->allow_missing && !r->program) {
             wrong->missing++;
@@ -152,16 +152,16 @@ static hs_code match_variable(restoring *r, matched *item, misfits *wrong, hs_er
         return HS_OK;
     }
 
-    r->used[item->tensor] = true;
-    const hs__stored stored = hs__archive_tensor(r->archive, item->tensor);
+    r->used[item.tensor] = true;
+    const hs__stored stored = hs__archive_tensor(r->archive, item.tensor);
     const bool reshapes =
-        options->reshape && !item->is_slice && hs_shape_elements(&stored.shape) == hs_shape_elements(&wanted.shape);
+        options->reshape && !item.is_slice && hs_shape_elements(&stored.shape) == hs_shape_elements(&wanted.shape);
     if (stored.dtype != (int32_t)wanted.dtype || !(hs_shape_equal(&stored.shape, &wanted.shape) || reshapes)) {
         char text[2 * HS_SHAPE_TEXT_SIZE + 128], shape[HS_SHAPE_TEXT_SIZE], found[HS_SHAPE_TEXT_SIZE];
         snprintf(text, sizeof text, "is %.32s %s in the checkpoint, but %s %s in the model", stored.dtype_name,
                  hs_shape_text(&stored.shape, found, sizeof found), hs_dtype_name(wanted.dtype),
                  hs_shape_text(&wanted.shape, shape, sizeof shape));
-        wrong->reported = item->is_slice ? name : NULL;
+        wrong->reported = item.is_slice ? name : NULL;
         wrong->different++;
         hs__report_restore(options, HS_RESTORE_EVENT_MISMATCHED, name, text);
         hs__buffer_text(&wrong->text, "; '%s' %s", name, text);
@@ -169,7 +169,7 @@ static hs_code match_variable(restoring *r, matched *item, misfits *wrong, hs_er
     }
     if ((code = hs__reserve(r->env, &r->items, &r->capacity, r->n + 1, sizeof *r->items, err)))
         return code;
-    r->items[r->n++] = *item;
+    r->items[r->n++] = item;
     hs__report_restore(options, HS_RESTORE_EVENT_RESTORED, variable, name);
     return HS_OK;
 }
@@ -237,12 +237,9 @@ static hs_code match_variables(restoring *r, hs_error *err)
     hs__buffer_init(&wrong.text, r->env);
     r->used = hs__alloc(r->env, r->archive->n, sizeof *r->used);
     hs_code code = r->used ? HS_OK : hs__no_memory(err, r->archive->n, "a list of tensors");
-    bool done = false;
-    for (size_t i = 0; !code && !done; i++) {
-        matched item = {.index = i};
-        if (hs__selection_variable(r->selection, r->session, i, &item.variable, &done))
-            code = match_variable(r, &item, &wrong, err);
-    }
+    matched item = {.index = 0};
+    for (; !code && hs__selection_next(r->selection, r->session, &item.index, &item.variable); item.index++)
+        code = match_variable(r, item, &wrong, err);
     if (!code)
         code = find_unused(r, &wrong, err);
     if (!code && !(code = hs__buffer_check(&wrong.text, "a message", err)) && wrong.missing + wrong.different)

@@ -9,24 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Removes the checkpoints from the list that `leaves` accepts. */
-static void filter(hs__saver_directory *directory, bool (*leaves)(const void *user, const char *path), const void *user)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < directory->n_kept; i++) {
-        if (leaves(user, directory->kept[i].path))
-            hs__free(&directory->saver->env, directory->kept[i].path);
-        else
-            directory->kept[n++] = directory->kept[i];
-    }
-    directory->n_kept = n;
-}
-
-static bool is_named(const void *user, const char *path)
-{
-    return hs__map_find(user, hs__path_base(path)) != HS__NONE;
-}
-
 hs_code hs__saver_keep(hs__saver_directory *directory, const hs__kept_checkpoint *newest, size_t n, hs_error *err)
 {
     const hs_env *env = &directory->saver->env;
@@ -46,9 +28,14 @@ hs_code hs__saver_keep(hs__saver_directory *directory, const hs__kept_checkpoint
             code = hs__no_memory(err, strlen(newest[i].path), "a path");
     }
     if (!code) {
-        filter(directory, is_named, &names);
-        memmove(directory->kept + directory->n_kept, directory->kept + before, added * sizeof *newest);
-        directory->n_kept += added;
+        size_t kept = 0;
+        for (size_t i = 0; i < before; i++)
+            if (hs__map_find(&names, hs__path_base(directory->kept[i].path)) != HS__NONE)
+                hs__free(env, directory->kept[i].path);
+            else
+                directory->kept[kept++] = directory->kept[i];
+        memmove(directory->kept + kept, directory->kept + before, added * sizeof *newest);
+        directory->n_kept = kept + added;
     }
     while (code && added)
         hs__free(env, directory->kept[before + --added].path);
@@ -67,7 +54,7 @@ hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *cons
         hs_error cause = {0};
         const hs_code result = hs__checkpoint_stat(env, paths[i], &found, &cause);
         /* a checkpoint that cannot be examined now may exist, and only this saver would ever delete it */
-        if (result == HS_RESOURCE_EXHAUSTED)
+        if (result == HS_RESOURCE_EXHAUSTED && !cause.os_error) /* for the path */
             code = hs__error_copy(err, &cause);
         else if (result != HS_NOT_FOUND)
             existing[n_existing++] = (hs__kept_checkpoint){
@@ -79,22 +66,18 @@ hs_code hs__saver_keep_existing(hs__saver_directory *directory, const char *cons
     return code;
 }
 
-typedef struct {
-    const char *base;
-    int64_t step;
-} series;
-
-static bool is_later(const void *user, const char *path)
-{
-    const series *s = user;
-    const char *name = hs__path_base(path);
-    int64_t step;
-    return hs__is_in_series(name, strlen(name), s->base, &step) && step > s->step;
-}
-
 void hs__saver_drop_later(hs__saver_directory *directory, const char *base, int64_t step)
 {
-    filter(directory, is_later, &(series){base, step});
+    const size_t before = directory->n_kept;
+    directory->n_kept = 0;
+    for (size_t i = 0; i < before; i++) {
+        const char *name = hs__path_base(directory->kept[i].path);
+        int64_t of_name;
+        if (hs__is_in_series(name, strlen(name), base, &of_name) && of_name > step)
+            hs__free(&directory->saver->env, directory->kept[i].path);
+        else
+            directory->kept[directory->n_kept++] = directory->kept[i];
+    }
 }
 
 /* Expiry. */

@@ -3,7 +3,6 @@
  * states are visited. */
 #include "checkpoint/save_list.h"
 
-#include "checkpoint/rank_states.h"
 #include "checkpoint/unclaimed_states.h"
 
 #include <stdlib.h>
@@ -100,15 +99,12 @@ hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__sel
 {
     *list = (hs__save_list){.env = env, .session = session, .copy = {.env = env}};
     hs_code code = HS_OK;
-    bool done = false;
-    for (size_t i = 0; !code && !done; i++) {
-        hs_variable variable;
+    hs_variable variable;
+    for (size_t i = 0; !code && hs__selection_next(selection, session, &i, &variable); i++) {
         bool has_memory;
-        if (!hs__selection_variable(selection, session, i, &variable, &done) ||
-            (code = hs__session_has_memory(session, i, &variable, &has_memory, err)))
-            continue;
-        code = has_memory ? add_variable(list, selection, i, &variable, err)
-                          : add_unallocated(list, selection, &variable, err);
+        if (!(code = hs__session_has_memory(session, i, &variable, &has_memory, err)))
+            code = has_memory ? add_variable(list, selection, i, &variable, err)
+                              : add_unallocated(list, selection, &variable, err);
     }
     if (list->n)
         qsort(list->variables, list->n, sizeof *list->variables, by_name);
@@ -129,12 +125,10 @@ void hs__save_list_free(hs__save_list *list)
 uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session)
 {
     uint64_t bytes = 0;
-    bool done = false;
-    for (size_t i = 0; !done; i++) {
-        hs_variable variable;
+    hs_variable variable;
+    for (size_t i = 0; hs__selection_next(selection, session, &i, &variable); i++) {
         bool has_memory;
-        if (hs__selection_variable(selection, session, i, &variable, &done) &&
-            (hs__session_has_memory(session, i, &variable, &has_memory, NULL) || has_memory))
+        if (hs__session_has_memory(session, i, &variable, &has_memory, NULL) || has_memory)
             bytes += bytes_of(variable.dtype, &variable.shape);
     }
     return add_state_bytes(bytes, session);
@@ -274,8 +268,8 @@ static hs_code visit_states(void *self, hs__visit_item_fn visit, void *user, hs_
         code = visit_unallocated(list, list->unallocated[i].name, visit, user, err);
     for (size_t i = 0; !code && i < list->session->n_states; i++)
         code = visit_provider(list, i, visit, user, err);
-    if (!code)
-        code = hs__rank_states_visit(list->session, visit, user, err);
+    for (size_t i = 0; !code && i < list->session->gathered.n; i++)
+        code = hs__visit_stored(list->env, &list->session->gathered.items[i], visit, user, err);
     return code ? code : hs__visit_unclaimed(list->session, visit, user, err);
 }
 

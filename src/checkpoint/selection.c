@@ -91,15 +91,12 @@ const char *hs__selection_name(const hs__selection *selection, const char *varia
     return name ? name : variable;
 }
 
-bool hs__selection_variable(const hs__selection *selection, const hs_raw_session *session, size_t index, hs_variable *out,
-                            bool *done)
+bool hs__selection_next(const hs__selection *selection, const hs_raw_session *session, size_t *index, hs_variable *out)
 {
-    *done = !hs__session_variable(session, index, out);
-    if (*done)
-        return false;
-    if (!selection->variables)
-        return !(out->flags & HS_VARIABLE_LOCAL);
-    return hs__is_listed(selection->variables, out->name);
+    for (; hs__session_variable(session, *index, out); ++*index)
+        if (selection->variables ? hs__is_listed(selection->variables, out->name) : !(out->flags & HS_VARIABLE_LOCAL))
+            return true;
+    return false;
 }
 
 /* Another name of a slice is the name of the whole. */

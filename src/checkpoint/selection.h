@@ -20,9 +20,8 @@ hs_code hs__selection_init(hs__selection *selection, const hs_env *env, const ch
                            const hs_checkpoint_name *names, hs_error *err);
 void hs__selection_free(hs__selection *selection, const hs_env *env);
 
-/* Describes the session's variable of that index. Returns true if it is selected. Past the last, *done is true. */
-bool hs__selection_variable(const hs__selection *selection, const hs_raw_session *session, size_t index, hs_variable *out,
-                            bool *done);
+/* Describes the first selected variable of the session from *index on, which it sets. Returns false if there is none. */
+bool hs__selection_next(const hs__selection *selection, const hs_raw_session *session, size_t *index, hs_variable *out);
 /* The variable's name in checkpoints. */
 const char *hs__selection_name(const hs__selection *selection, const char *variable);
 /* Returns true if the variable is saved as a slice of a partitioned one. out->name is the name of the whole in checkpoints.

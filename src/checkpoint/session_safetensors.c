@@ -93,12 +93,9 @@ typedef struct {
 static hs_code declare_variables(const export *e, hs__safetensors_writer *writer, hs_error *err)
 {
     hs_code code = HS_OK;
-    bool done = false;
-    for (size_t i = 0; !code && !done; i++) {
-        hs_variable variable;
+    hs_variable variable;
+    for (size_t i = 0; !code && hs__selection_next(e->selection, e->session, &i, &variable); i++) {
         bool has_memory;
-        if (!hs__selection_variable(e->selection, e->session, i, &variable, &done))
-            continue;
         if ((code = hs__session_has_memory(e->session, i, &variable, &has_memory, err)) || !has_memory)
             continue;
         const char *name = hs__selection_name(e->selection, variable.name);
