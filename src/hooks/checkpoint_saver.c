@@ -46,15 +46,14 @@ typedef struct {
     int64_t saved_step;         /* NOT_SAVED: the state in memory was not saved */
     int64_t stopped_step;       /* the step at which a stop took effect: saved there, or never. NOT_SAVED: none */
     int64_t restore_generation; /* hs_raw_session_restores when these two were set */
-    bool pending_abandoned;     /* the state was restored after the pending save had begun */
     hs_save_failure on_failure;
     bool listener_failed; /* in the last save. on_failure does not apply to it */
     save_time time;
     bool background, overlap;
     hs_busy_policy busy;
     int64_t copy_limit, max_to_keep;
-    hs_saver *pending; /* saves in the background. NULL: no save is pending */
-    int64_t pending_step;
+    hs__pending_save pending;
+    bool pending_replaces; /* the pending save replaces another one, and cannot be replaced itself */
     char *metric;
     bool metric_is_tensor;
     bool metric_seen, metric_missed; /* a save found it; a save did not */
@@ -183,7 +182,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     checkpoint_saver *hook = self;
     hook->saved_step = hook->stopped_step = NOT_SAVED;
-    hook->pending_abandoned = false;
     hook->due = hook->requested = false;
     hook->writer = NULL;
     hook->session_env = hs_backend_env(backend);
@@ -277,6 +275,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hook->restore_generation = hs_raw_session_restores(session);
     int64_t step = hs_raw_session_global_step(session, err);
     hs_code code = step < 0 ? err->code : HS_OK;
+    hs__raw_session_watch_save(session, &hook->pending);
     if (!code && hs_raw_session_rank_count(session) > 1 && !hook->in_group)
         code =
             hs_error_set(err, HS_INVALID_ARGUMENT, "the session is in a group; set the group in the options of the hook");
@@ -313,13 +312,10 @@ static char *path_of(const checkpoint_saver *hook, int64_t step, hs_error *err)
     return path;
 }
 
-/* For a checkpoint that is on disk. */
+/* For a checkpoint that is on disk, and recorded. */
 static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs_save_result *saved, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    if (!hook->pending_abandoned)
-        hook->saved_step = saved->step;
-    hook->pending_abandoned = false;
     hook->time.last_ns = hs_env_monotonic_ns(hook->session_env);
     double secs = (double)(hook->time.held_ns + saved->write_ns) / 1e9, before = hs_raw_session_save_secs(session) * DECAY;
     hs__raw_session_set_save_secs(session, secs > before ? secs : before);
@@ -328,7 +324,6 @@ static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs
     hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saved %s-%lld (%s, %s)", (long long)saved->step, hook->prefix,
            (long long)saved->step, hs__bytes_text(bytes_text, (uint64_t)saved->bytes), hs__secs_text(secs_text, secs));
     hs_raw_session_report_result(session, name, HS_OK, NULL);
-    hs_raw_session_record_save(session, saved->step);
     char *path = path_of(hook, saved->step, err);
     if (!path)
         return HS_RESOURCE_EXHAUSTED;
@@ -409,7 +404,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     hs_code code = find_saver(hook, session, &saver, err);
     if (code)
         return code;
-    if (background && hook->busy == HS_BUSY_SKIP && hook->pending) {
+    if (background && hook->busy == HS_BUSY_SKIP && hook->pending.saver) {
         hs_log(hook->session_env, HS_LOG_INFO, "step %lld: not saved: the previous save is still being written",
                (long long)step);
         return HS_OK;
@@ -422,16 +417,24 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     read_metric(hook, run, step, &options, &order.fetches_metric);
     if (hs_raw_session_from_chief(session, &order, sizeof order, &why)) /* the other ranks follow */
         return not_saved(&why, err);
-    if ((order.fetches_metric && (code = fetch_metric(hook, session, &options.metric, err))) ||
-        (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
+    if (order.fetches_metric && (code = fetch_metric(hook, session, &options.metric, err)))
         return code;
+    if ((code = hs_saver_save(saver, session, hook->prefix, step, &options, err))) {
+        hs_save_result earlier; /* of the save that was to be replaced: it was canceled, or its failure is this one */
+        hs_saver_wait(background ? hook->pending.saver : NULL);
+        if (background && !hs__raw_session_poll_save(session, &hook->pending, &earlier))
+            hook->pending.saver = NULL;
+        return code;
+    }
     hook->time.held_ns = hs_env_monotonic_ns(hook->session_env) - began_ns;
     if (background) {
-        hook->pending = saver;
-        hook->pending_step = step;
+        hook->pending_replaces = hook->pending.saver != NULL;
+        hook->pending = (hs__pending_save){saver, hook->prefix, step, hs_raw_session_restores(session)};
         return HS_OK;
     }
     const hs_save_result saved = {.step = step, .bytes = hs_saver_last_bytes(saver)};
+    hook->saved_step = step;
+    hs_raw_session_record_save(session, step);
     return finish_save(hook, run, &saved, err);
 }
 
@@ -449,14 +452,20 @@ static bool is_restored_from_step(const checkpoint_saver *hook, const hs_raw_ses
 static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
     hs_save_result result;
-    hs_saver *saver = hook->pending;
-    if (!saver || !hs_saver_poll(saver, hook->prefix, &result))
+    hs_raw_session *session = hs_run_context_session(run);
+    switch (hs__raw_session_poll_save(session, &hook->pending, &result)) {
+    case HS__SAVE_PENDING:
         return HS_OK;
-    hook->pending = NULL;
-    if (!result.error.code)
+    case HS__SAVE_RECORDED:
+        hook->saved_step = result.step;
         return finish_save(hook, run, &result, err);
+    case HS__SAVE_ABANDONED:
+        return finish_save(hook, run, &result, err);
+    case HS__SAVE_FAILED:
+        break;
+    }
     const hs__remedy remedy =
-        hs__raw_session_save_failed(hs_run_context_session(run), result.step, (int)hook->on_failure, false, &result.error);
+        hs__raw_session_save_failed(session, result.step, (int)hook->on_failure, false, &result.error);
     return remedy == HS__REMEDY_FAIL ? hs__error_copy(err, &result.error) : HS_OK;
 }
 
@@ -464,7 +473,7 @@ static hs_code poll_pending(checkpoint_saver *hook, hs_run_context *run, hs_erro
 static void watch_runs(const checkpoint_saver *hook, hs_run_context *run)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    const bool watches = hook->due || hook->pending || hook->time.extra_ns || hs__raw_session_saves_fail(session);
+    const bool watches = hook->due || hook->pending.saver || hook->time.extra_ns || hs__raw_session_saves_fail(session);
     hs_raw_session_due_from(session, watches ? 0 : HS_NEVER);
 }
 
@@ -502,16 +511,18 @@ static bool is_refused(const hs_run_context *run, int64_t step)
 /* For a save during training or at its end. After a failed save, the next ones run in the foreground. */
 static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
-    if (step == hook->saved_step || step == hook->stopped_step ||
-        (hook->pending && !hook->pending_abandoned && step == hook->pending_step) || is_refused(run, step))
-        return HS_OK;
     hs_raw_session *session = hs_run_context_session(run);
     hs_error error = {0};
+    const bool is_pending =
+        hook->pending.saver && hook->pending.step == step && hook->pending.restores == hs_raw_session_restores(session);
+    if (step == hook->saved_step || step == hook->stopped_step || is_pending || is_refused(run, step))
+        return HS_OK;
     const bool again = hs__raw_session_saves_fail(session);
     bool background = hook->background && !again && !is_last_save(run);
-    bool waits = hook->busy == HS_BUSY_WAIT || (hook->busy == HS_BUSY_SKIP && hook->requested);
-    if (hook->pending && waits) { /* handle its result before the next save replaces it */
-        hs_saver_wait(hook->pending);
+    bool waits = hook->busy == HS_BUSY_WAIT || (hook->busy == HS_BUSY_SKIP && hook->requested) ||
+                 (hook->busy == HS_BUSY_REPLACE && hook->pending_replaces);
+    if (hook->pending.saver && waits) { /* handle its result before that of the next save replaces it */
+        hs_saver_wait(hook->pending.saver);
         hs_code before = poll_pending(hook, run, err);
         if (before)
             return before;
@@ -627,12 +638,11 @@ static hs_code handle_boundary(checkpoint_saver *hook, hs_run_context *run, hs_e
         hook->restore_generation = restores;
         hook->saved_step = is_restored_from_step(hook, session, step) ? step : NOT_SAVED;
         hook->stopped_step = NOT_SAVED;
-        hook->pending_abandoned = hook->pending != NULL;
         if (which != HS_BOUNDARY_CREATED) /* a rollback: its step needs no save */
             hs__run_context_acted(run, false);
     }
-    if (is_last_save(run) && hook->pending)
-        hs_saver_wait(hook->pending);
+    if (is_last_save(run))
+        hs_saver_wait(hook->pending.saver);
     hs_error earlier = {0};
     hs_code code = poll_pending(hook, run, &earlier);
     if (code && which != HS_BOUNDARY_STOP)
@@ -672,20 +682,10 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     return code;
 }
 
-/* Waits for the pending save, also if the session has failed, and logs its failure. A success is not recorded: the outcome
- * is already made. */
 static void close_hook(void *self, const hs_outcome *outcome)
 {
-    checkpoint_saver *hook = self;
-    hs_save_result result;
     (void)outcome;
-    release_directory(hook);
-    if (!hook->pending)
-        return;
-    hs_saver_wait(hook->pending);
-    if (hs_saver_poll(hook->pending, hook->prefix, &result) && result.error.code)
-        hs_log(hook->session_env, HS_LOG_ERROR, "step %lld: not saved: %s", (long long)result.step, result.error.message);
-    hook->pending = NULL;
+    release_directory(self);
 }
 
 static void destroy(void *self)

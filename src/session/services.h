@@ -47,6 +47,26 @@ bool hs__raw_session_saves_fail(const hs_raw_session *session);
 /* Whether this hook saves in this run: `is_due`, or after failures as on_failure says: when the backoff ends. */
 bool hs__raw_session_may_save(const hs_raw_session *session, bool is_due);
 
+/* A save in the background that a hook has begun. */
+typedef struct hs__pending_save {
+    hs_saver *saver;    /* NULL: none */
+    const char *prefix; /* borrowed */
+    int64_t step;
+    int64_t restores; /* hs_raw_session_restores at its begin */
+} hs__pending_save;
+
+typedef enum hs__save_end {
+    HS__SAVE_PENDING,   /* not ended, or none */
+    HS__SAVE_RECORDED,  /* saved, and reported with hs_raw_session_record_save */
+    HS__SAVE_ABANDONED, /* saved, but the session has returned to another state since the begin: not reported */
+    HS__SAVE_FAILED
+} hs__save_end;
+/* Gets the result of the pending save, if it has ended; then none is pending. Never waits. */
+hs__save_end hs__raw_session_poll_save(hs_raw_session *session, hs__pending_save *pending, hs_save_result *result);
+/* In after_create_session: *pending is where this hook has its pending save. The close, which may call the hook no more
+ * after a failure, waits for it and counts it in the outcome, or logs its failure. */
+void hs__raw_session_watch_save(hs_raw_session *session, hs__pending_save *pending);
+
 /* In after_create_session: the hook may roll back, so that the opening ends with a copy of the state in memory, unless it
  * is in a checkpoint (last_good.h). */
 void hs__raw_session_want_last_good(hs_raw_session *session);

@@ -60,12 +60,13 @@ typedef struct hs__hook_cold {
     } cost;
     size_t number; /* in the keys of its states: from 1 on, of the hooks of its name in the program's list */
     bool best_effort, state_varies, per_rank, any_rank_count;
-    size_t number_on_ranks;   /* from 1 on, of the hooks that all ranks of a group have; 0: HS_HOOK_CHIEF_ONLY */
-    bool create_pending;      /* after_create_session failed and is to be called again */
-    int64_t max_failures;     /* in a row; 0: any number */
-    hs__failure failure;      /* of its callbacks, if it is best-effort */
-    hs__failure work_failure; /* of work that it reports under its name */
-    uint64_t wanted_kinds;    /* a bit for each hs_run_kind that it was installed for */
+    size_t number_on_ranks;         /* from 1 on, of the hooks that all ranks of a group have; 0: HS_HOOK_CHIEF_ONLY */
+    bool create_pending;            /* after_create_session failed and is to be called again */
+    int64_t max_failures;           /* in a row; 0: any number */
+    hs__failure failure;            /* of its callbacks, if it is best-effort */
+    hs__failure work_failure;       /* of work that it reports under its name */
+    uint64_t wanted_kinds;          /* a bit for each hs_run_kind that it was installed for */
+    hs__pending_save *pending_save; /* where it has its save in the background; NULL: it saves none */
 } hs__hook_cold;
 
 /* The part of a hook that every run reads: 64 bytes, one cache line. */

@@ -105,6 +105,41 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
     call_last_boundaries(session, HS_BOUNDARY_END, first);
 }
 
+/* Saves in the background. */
+
+hs__save_end hs__raw_session_poll_save(hs_raw_session *raw, hs__pending_save *pending, hs_save_result *result)
+{
+    if (!pending->saver || !hs_saver_poll(pending->saver, pending->prefix, result))
+        return HS__SAVE_PENDING;
+    pending->saver = NULL;
+    if (result->error.code)
+        return HS__SAVE_FAILED;
+    /* a rollback waits for this save, and may have restored it */
+    if (pending->restores != raw->restores && raw->restored_step != result->step)
+        return HS__SAVE_ABANDONED;
+    hs_raw_session_record_save(raw, result->step);
+    return HS__SAVE_RECORDED;
+}
+
+void hs__raw_session_watch_save(hs_raw_session *raw, hs__pending_save *pending)
+{
+    hs__session_of(raw)->callee->cold->pending_save = pending;
+}
+
+/* After a failure, `end` is not called, in which hooks wait for their saves. */
+static void end_pending_saves(hs_session *session)
+{
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        hs__pending_save *pending = session->hooks[i].cold->pending_save;
+        hs_save_result result;
+        if (!pending)
+            continue;
+        hs_saver_wait(pending->saver);
+        if (hs__raw_session_poll_save(&session->raw, pending, &result) == HS__SAVE_FAILED)
+            hs_log(&session->env, HS_LOG_ERROR, "step %lld: not saved: %s", (long long)result.step, result.error.message);
+    }
+}
+
 static void call_close_callbacks(hs_session *session, const hs_outcome *outcome)
 {
     for (size_t i = session->n_hooks; i-- > 0;)
@@ -255,6 +290,7 @@ hs_outcome hs__close_all(hs_session *session, hs_code last, hs_error *error)
         *error = late;
     hs__enter(session, HS_PHASE_END);
     join_threads(session, error);
+    end_pending_saves(session);
     if (hs__is_in_group(session) && session->life == HS__CLOSING) {
         agree_on_boundaries(session, HS__WORD_CLOSING, error);
         hs__agree_on_last_call(session, error);

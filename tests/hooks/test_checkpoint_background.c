@@ -82,9 +82,10 @@ static void a_failing_session_waits_too(void **state)
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true));
     stage_run(s, "train", 1, 0);
     hs_session_fail(s->session, test_error(HS_INTERNAL, "no more"));
-    hs_session_close(s->session, NULL);
+    s->outcome = hs_session_close(s->session, NULL);
     s->session = NULL;
     assert_int_equal(latest_step(s->directory), 1);
+    assert_int_equal(s->outcome.last_saved_step, 1);
 }
 
 /* A failure of that save is in the log. */
@@ -120,6 +121,48 @@ static void after_a_rollback_a_step_is_saved_again(void **state)
     stage_close(s);
     assert_int_equal(t.after, 4);
     assert_int_equal(t.last, 4);
+    hs_saver_free(saver);
+}
+
+/* The session is at step 2 when it gets the result of the save of step 4. */
+static void a_save_from_before_a_rollback_is_not_of_this_session(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
+    char path[512];
+    call_counts t = {.last = -1};
+    hs_saver_listener listener = {&counting_ops, &t};
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true,
+                                      .saver = saver, .listeners = HS_LISTENERS(listener)));
+    hs_raw_session *raw = hs_session_raw(s->session);
+    stage_run(s, "train", 4, 0);
+    snprintf(path, sizeof path, "%s/model.ckpt-2", s->directory);
+    assert_ok(hs_saver_restore(saver, raw, path, NULL, &s->err), &s->err);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(t.last, 4);
+    assert_int_equal(hs_raw_session_last_saved_step(raw), 2);
+    stage_run(s, "train", 1, 0); /* the new step 4 */
+    hs_session_fail(s->session, test_error(HS_INTERNAL, "no more"));
+    s->outcome = hs_session_close(s->session, NULL);
+    s->session = NULL;
+    assert_int_equal(s->outcome.last_saved_step, 4);
+    hs_saver_free(saver);
+}
+
+/* The same, but no run follows the rollback. */
+static void a_save_from_before_a_rollback_is_not_in_the_outcome(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
+    char path[512];
+    stage_open(s,
+               hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true, .saver = saver));
+    stage_run(s, "train", 4, 0);
+    snprintf(path, sizeof path, "%s/model.ckpt-2", s->directory);
+    assert_ok(hs_saver_restore(saver, hs_session_raw(s->session), path, NULL, &s->err), &s->err);
+    stage_close(s);
+    assert_int_equal(s->outcome.step, 2);
+    assert_int_equal(s->outcome.last_saved_step, 2);
     hs_saver_free(saver);
 }
 
@@ -316,7 +359,7 @@ static void an_invalid_metric_is_refused_and_an_unknown_one_is_logged(void **sta
 /* Requests. */
 
 /* A file system whose writes wait while it is closed. */
-static atomic_bool gate_closed, at_gate;
+static atomic_bool gate_closed, at_gate, gate_fails;
 
 static hs_code gated_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)
 {
@@ -324,6 +367,8 @@ static hs_code gated_write(void *user, void *file, const void *data, size_t byte
         atomic_store(&at_gate, true);
         sched_yield();
     }
+    if (atomic_load(&gate_fails))
+        return hs_error_set_errno(err, ENOSPC, "cannot write");
     return hs_env_default()->files.ops->write(user, file, data, bytes, err);
 }
 
@@ -363,6 +408,109 @@ static void a_requested_save_waits_and_is_not_skipped(void **state)
     assert_false(test_exists(s->directory, "model.ckpt-2.index"));
     assert_true(test_exists(s->directory, "model.ckpt-3.index"));
     stage_close(s);
+    hs_saver_free(saver);
+}
+
+/* Save 2 is to be replaced by save 3, but fails first. Save 3 reports that, and is skipped. */
+static void after_a_replaced_save_fails_no_save_is_pending(void **state)
+{
+    stage *s = *state;
+    hs_file_system_ops ops = *hs_env_default()->files.ops;
+    hs_env env = HS_INIT(hs_env, .files = {&ops, NULL});
+    pthread_t opener;
+    char path[512];
+    call_counts t = {.last = -1};
+    hs_saver_listener listener = {&counting_ops, &t};
+    ops.write = gated_write;
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env), &s->err);
+    assert_non_null(saver);
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .saver = saver, .background = true,
+                                      .busy = HS_BUSY_REPLACE, .listeners = HS_LISTENERS(listener),
+                                      .when = HS_TRIGGER(.every_n_steps = 1, .first = true)));
+    stage_run(s, "train", 1, 0);
+    hs_saver_wait(saver);
+    assert_int_equal(t.before, 2);
+    atomic_store(&at_gate, false);
+    atomic_store(&gate_closed, true);
+    stage_run(s, "train", 1, 0);
+    while (!atomic_load(&at_gate))
+        sched_yield();
+    atomic_store(&gate_fails, true);
+    assert_int_equal(pthread_create(&opener, NULL, open_gate, NULL), 0);
+    stage_run(s, "train", 1, 0);
+    pthread_join(opener, NULL);
+    atomic_store(&gate_fails, false);
+    assert_contains(s->t.log, "step 3: not saved: the previous save, of step 2: ");
+    snprintf(path, sizeof path, "%s/model.ckpt-0", s->directory);
+    assert_ok(hs_saver_restore(saver, hs_session_raw(s->session), path, NULL, &s->err), &s->err);
+    stage_run(s, "train", 1, 0); /* in the foreground, because the last save failed */
+    assert_int_equal(t.last, 1);
+    const int before = t.before;
+    stage_close(s);
+    assert_int_equal(t.before, before); /* step 1 is saved */
+    assert_int_equal(s->outcome.last_saved_step, 1);
+    hs_saver_free(saver);
+}
+
+/* A file system in which the files of one checkpoint after the other can be created: those of a later step than
+ * `opened_up_to` wait. */
+static atomic_int opened_up_to, waiting_for;
+
+static hs_code gated_open(void *user, const char *path, int mode, void **file, hs_error *err)
+{
+    const char *name = strstr(path, "model.ckpt-");
+    const int step = name ? atoi(name + strlen("model.ckpt-")) : 0;
+    while (step > atomic_load(&opened_up_to)) {
+        atomic_store(&waiting_for, step);
+        sched_yield();
+    }
+    return hs_env_default()->files.ops->open(user, path, mode, file, err);
+}
+
+static void *open_next(void *user)
+{
+    (void)user;
+    for (int i = 0; i < 100; i++)
+        sched_yield(); /* let the other thread run first, usually */
+    atomic_fetch_add(&opened_up_to, 1);
+    return NULL;
+}
+
+/* Save 2 replaces save 1. Then it cannot be replaced itself, so that save 3 waits for it. */
+static void a_save_that_replaced_another_is_reported(void **state)
+{
+    stage *s = *state;
+    hs_file_system_ops ops = *hs_env_default()->files.ops;
+    hs_env env = HS_INIT(hs_env, .files = {&ops, NULL});
+    pthread_t opener;
+    call_counts t = {.last = -1};
+    hs_saver_listener listener = {&counting_ops, &t};
+    ops.open = gated_open;
+    atomic_store(&opened_up_to, 0);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env), &s->err);
+    assert_non_null(saver);
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .saver = saver, .background = true,
+                                      .busy = HS_BUSY_REPLACE, .listeners = HS_LISTENERS(listener),
+                                      .when = HS_EVERY_STEPS(1)));
+    for (int step = 1; step <= 3; step++) {
+        if (step > 1)
+            assert_int_equal(pthread_create(&opener, NULL, open_next, NULL), 0);
+        stage_run(s, "train", 1, 0);
+        if (step > 1)
+            pthread_join(opener, NULL);
+        while (atomic_load(&waiting_for) != step)
+            sched_yield();
+    }
+    const call_counts before = t;
+    const int64_t last_saved = hs_raw_session_last_saved_step(hs_session_raw(s->session));
+    atomic_store(&opened_up_to, 3);
+    stage_close(s);
+    assert_false(test_exists(s->directory, "model.ckpt-1.index"));
+    assert_true(test_exists(s->directory, "model.ckpt-2.index"));
+    assert_int_equal(before.after, 1);
+    assert_int_equal(before.last, 2);
+    assert_int_equal(last_saved, 2);
+    assert_int_equal(t.last, 3);
     hs_saver_free(saver);
 }
 
@@ -409,6 +557,8 @@ int main(void)
         with_stage(a_failing_session_waits_too),
         with_stage(a_failing_session_logs_a_failed_save),
         with_stage(after_a_rollback_a_step_is_saved_again),
+        with_stage(a_save_from_before_a_rollback_is_not_of_this_session),
+        with_stage(a_save_from_before_a_rollback_is_not_in_the_outcome),
         with_stage(a_failure_is_reported_in_the_next_step),
         with_stage(training_continues_after_a_full_disk),
         with_stage(the_best_by_a_metric_are_kept),
@@ -418,6 +568,8 @@ int main(void)
         with_stage(a_metric_on_the_board_is_not_fetched),
         with_stage(an_invalid_metric_is_refused_and_an_unknown_one_is_logged),
         with_stage(a_requested_save_waits_and_is_not_skipped),
+        with_stage(after_a_replaced_save_fails_no_save_is_pending),
+        with_stage(a_save_that_replaced_another_is_reported),
         with_stage(a_cancelled_listener_does_not_skip_the_save),
         with_stage(a_request_saves_no_step_twice),
     };

@@ -430,6 +430,21 @@ static void a_training_session_has_it(void **state)
     assert_int_equal(number(s, "outcome.json", "last_saved_step"), 3);
 }
 
+/* The save ends during the close. */
+static void a_failed_session_counts_the_save_in_the_background(void **state)
+{
+    stage *s = *state;
+    hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true),
+                       hs_run_status(.status_dir = s->directory)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    stage_run(s, "train", 1, 0);
+    hs_session_fail(s->session, test_error(HS_INTERNAL, "no more"));
+    hs_session_close(s->session, NULL);
+    s->session = NULL;
+    assert_int_equal(number(s, "outcome.json", "last_saved_step"), 1);
+    assert_int_equal(number(s, "status.json", "last_durable_step"), 1);
+}
+
 static void a_training_session_may_do_without(void **state)
 {
     stage *s = *state;
@@ -462,6 +477,7 @@ int main(void)
         with_stage(each_allocation),
         with_stage(each_file_call),
         with_stage(a_training_session_has_it),
+        with_stage(a_failed_session_counts_the_save_in_the_background),
         with_stage(a_training_session_may_do_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
