@@ -85,8 +85,7 @@ void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend bac
                             .owner_ops = owner_ops,
                             .rank_count = 1,
                             .restored_step = -1,
-                            .saved_step = -1,
-                            .branch_step = -1};
+                            .saved_step = -1};
 }
 
 hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes config, hs_error *err)
@@ -271,12 +270,30 @@ static char *replace_path(hs_raw_session *raw, char *path)
     return before;
 }
 
+static void add_return(hs_raw_session *raw, int64_t step)
+{
+    while (raw->n_returns && raw->returns[raw->n_returns - 1].step >= step)
+        raw->n_returns--;
+    if (raw->n_returns == HS__MOST_RETURNS)
+        memmove(raw->returns, raw->returns + 1, --raw->n_returns * sizeof *raw->returns);
+    if (step >= 0)
+        raw->returns[raw->n_returns++] = (hs__return){step, raw->restores};
+}
+
+int64_t hs__raw_session_branch_step(const hs_raw_session *raw, int64_t restores)
+{
+    for (size_t i = 0; i < raw->n_returns; i++) /* the first one has the earliest step */
+        if (raw->returns[i].restores > restores)
+            return raw->returns[i].step;
+    return -1;
+}
+
 char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step)
 {
     begin_restored(raw);
-    raw->branch_step = step;
+    raw->n_returns = 0; /* the checkpoint may be later than an earlier return */
+    add_return(raw, step);
     raw->branch_everywhere = false;
-    raw->unsaved = true;
     raw->restored_step = hs_raw_session_global_step(raw, NULL);
     if (raw->restored_step >= 0)
         raw->saved_step = raw->restored_step;
@@ -285,12 +302,7 @@ char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step)
 
 void hs__raw_session_restored_newest(hs_raw_session *raw)
 {
-    raw->branch_step = -1;
-}
-
-void hs__raw_session_save_begun(hs_raw_session *raw)
-{
-    raw->unsaved = false;
+    raw->n_returns = 0;
 }
 
 void hs__raw_session_reinitialized(hs_raw_session *raw)
@@ -302,9 +314,8 @@ void hs__raw_session_reinitialized(hs_raw_session *raw)
 void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step)
 {
     begin_restored(raw);
-    if (!raw->unsaved || raw->branch_step < 0 || step < raw->branch_step)
-        raw->branch_step = step;
-    raw->branch_everywhere = raw->unsaved = true;
+    add_return(raw, step);
+    raw->branch_everywhere = true;
     raw->restored_step = step;
     hs__free(&raw->env, replace_path(raw, NULL));
 }
@@ -312,6 +323,6 @@ void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step)
 void hs__raw_session_forget_restore(hs_raw_session *raw)
 {
     hs__free(&raw->env, replace_path(raw, NULL));
-    raw->branch_step = -1;
+    raw->n_returns = 0;
     hs_error_clear(&raw->saves_refused);
 }

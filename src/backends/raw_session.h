@@ -61,6 +61,14 @@ typedef struct hs__raw_session_owner_ops {
     void (*forget_values)(void *owner);       /* a restore: no step of this state has computed the values of the graph */
 } hs__raw_session_owner_ops;
 
+/* A return to an earlier step. Later checkpoints that were saved before it are of an abandoned branch of the training. */
+typedef struct hs__return {
+    int64_t step, restores; /* hs_raw_session.restores after it */
+} hs__return;
+
+/* The latest returns are kept, in their order, without those that a later return to an earlier step includes. */
+enum { HS__MOST_RETURNS = 8 };
+
 struct hs_raw_session {
     hs_env env; /* the backend's, complete */
     hs_backend backend;
@@ -84,9 +92,9 @@ struct hs_raw_session {
     hs_error saves_refused;      /* the reason; HS_OK: saves are allowed */
     uint64_t moves;              /* number of times that the global step may have changed outside of the hooked run */
     int64_t saved_step;          /* of the newest complete checkpoint; -1: none */
-    int64_t branch_step;         /* later checkpoints are of an abandoned branch of the training; -1: none are known */
-    bool branch_everywhere;      /* in each directory, after a restore from memory. Otherwise in that of restored_from */
-    bool unsaved;                /* nothing was saved since the last restore */
+    hs__return returns[HS__MOST_RETURNS];
+    size_t n_returns;
+    bool branch_everywhere; /* in each directory, after a restore from memory. Otherwise in that of restored_from */
     /* Bits 1 << HS_RUN_TRAIN and 1 << HS_RUN_EVAL: such a run was made since then, and has computed values of the graph. */
     uint8_t values_computed;
 };
@@ -137,9 +145,9 @@ char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step);
 void hs__raw_session_restored_newest(hs_raw_session *raw);
 /* Records that the variables were initialized again. */
 void hs__raw_session_reinitialized(hs_raw_session *raw);
-/* Records that a save contains the restored state. A background save has only begun: hs_raw_session_record_save records its
- * end. */
-void hs__raw_session_save_begun(hs_raw_session *raw);
+/* The step after which checkpoints that were saved before restore number `restores` + 1 are of an abandoned branch. -1:
+ * none are known. */
+int64_t hs__raw_session_branch_step(const hs_raw_session *raw, int64_t restores);
 /* Records the return to an earlier state, from memory or from a checkpoint that is not the newest: later checkpoints are of
  * an abandoned branch, in all directories, and this state counts as not saved. step -1: unknown. */
 void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step);

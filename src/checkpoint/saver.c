@@ -213,13 +213,12 @@ static int64_t find_branch_step(const hs__saver_directory *directory, const hs_r
 {
     const char *from = session->restored_from;
     const size_t length = strlen(base);
-    bool same_session = directory->opened == session->opened;
-    if (same_session && directory->restores == session->restores)
-        return -1;
-    bool from_here = from && hs__path_is_in(from, directory->path) && strncmp(hs__path_base(from), base, length) == 0 &&
-                     hs__path_base(from)[length] == '-';
-    if (session->branch_step >= 0 && (from_here || session->branch_everywhere))
-        return session->branch_step;
+    const bool same_session = directory->opened == session->opened;
+    const bool from_here = from && hs__path_is_in(from, directory->path) &&
+                           strncmp(hs__path_base(from), base, length) == 0 && hs__path_base(from)[length] == '-';
+    const int64_t branch_step = hs__raw_session_branch_step(session, same_session ? directory->restores : 0);
+    if (branch_step >= 0 && (from_here || session->branch_everywhere))
+        return branch_step;
     return same_session || from_here ? -1 : step;
 }
 
@@ -263,8 +262,6 @@ static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *
         code = options->background ? hs__background_save(&request, &list, err) : hs__save(&request, &source, err);
     }
     hs__save_list_free(&list);
-    if (!code && !options->no_state_file)
-        hs__raw_session_save_begun(session);
     if (!code && !options->background)
         hs_error_clear(err);
     return code;

@@ -312,6 +312,62 @@ static void a_save_in_the_background_knows_it(void **state)
     assert_string_equal(list_checkpoints(f), " 1 2 3 (4) (5)");
 }
 
+/* A save in the background fails after its call has returned. The session then returns to a later step than before. */
+static void a_save_that_fails_in_the_background_leaves_the_branch_to_the_next_one(void **state)
+{
+    fixture *f = *state;
+    hs_state_copy *second = NULL, *third = NULL;
+    hs_save_options options = HS_INIT(hs_save_options, .background = true);
+    hs_save_result result;
+    for (int step = 1; step <= 5; step++) {
+        save_at(f, step);
+        if (step == 2)
+            assert_ok(copy(f, &second), &f->err);
+    }
+    assert_ok(go_back(f, second), &f->err);
+    model_set(&f->m, 3);
+    assert_ok(copy(f, &third), &f->err);
+    f->t.fail_file_at = f->t.file_calls + 3;
+    f->t.fail_file_on = true;
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 3, &options, &f->err),
+              &f->err);
+    hs_saver_wait(f->saver);
+    f->t.fail_file_at = 0;
+    assert_true(hs_saver_poll(f->saver, NULL, &result));
+    assert_int_equal(result.error.code, HS_RESOURCE_EXHAUSTED);
+    assert_ok(go_back(f, third), &f->err);
+    save_at(f, 6);
+    assert_string_equal(list_checkpoints(f), " 1 2 (3) (4) (5) 6"); /* also the 3 of before the first return */
+    hs_state_copy_free(second);
+    hs_state_copy_free(third);
+}
+
+/* A save in one directory leaves the branch in another directory to the next save there. */
+static void each_directory_has_its_own_branch(void **state)
+{
+    fixture *f = *state;
+    hs_state_copy *second = NULL, *third = NULL;
+    char *other = test_make_directory();
+    hs_saver *beside = hs_saver_new(HS_SAVER_OPTIONS(.env = &f->t.env), &f->err);
+    assert_non_null(beside);
+    for (int step = 1; step <= 5; step++) {
+        save_at(f, step);
+        if (step == 2)
+            assert_ok(copy(f, &second), &f->err);
+    }
+    assert_ok(go_back(f, second), &f->err);
+    model_set(&f->m, 3);
+    assert_ok(copy(f, &third), &f->err);
+    assert_ok(hs_saver_save(beside, model_raw(&f->m), test_path(other, "model.ckpt"), 3, NULL, &f->err), &f->err);
+    assert_ok(go_back(f, third), &f->err);
+    save_at(f, 6);
+    assert_string_equal(list_checkpoints(f), " 1 2 (3) (4) (5) 6");
+    hs_saver_free(beside);
+    hs_state_copy_free(second);
+    hs_state_copy_free(third);
+    test_remove_directory(other);
+}
+
 /* The variable is large enough to be copied by another thread, while the session is rolled back. */
 static void a_concurrent_save_has_the_values_at_its_call(void **state)
 {
@@ -478,6 +534,8 @@ int main(void)
         with_fixture(saving_it_again_is_a_rollback),
         with_fixture(going_on_from_it_is_one_too),
         with_fixture(a_save_in_the_background_knows_it),
+        with_fixture(a_save_that_fails_in_the_background_leaves_the_branch_to_the_next_one),
+        with_fixture(each_directory_has_its_own_branch),
         with_fixture(a_concurrent_save_has_the_values_at_its_call),
         with_fixture(sessions_at_one_address_are_two),
         with_fixture(restoring_a_file_afterwards_is_what_counts),
