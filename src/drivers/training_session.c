@@ -115,7 +115,7 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
                                        .when = hs__trigger_is_set(&save.when) ? save.when : intervals,
                                        .no_graph_def = options->no_graph_def, .max_to_keep = options->max_to_keep,
                                        .background = options->background, .overlap = options->overlap,
-                                       .listeners = options->listeners, .group = options->group);
+                                       .listeners = options->listeners);
 }
 
 /* Checks. The messages name the options that the program has set, not those of the hooks. */

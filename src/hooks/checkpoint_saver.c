@@ -60,7 +60,7 @@ typedef struct {
     bool unranked;                   /* the last save had no metric */
     hs_summary_writer *writer;
     const hs_env *session_env;
-    bool in_group, follows; /* follows: rank 0 saves, and this rank takes part */
+    bool follows; /* rank 0 saves, and this rank takes part */
 } checkpoint_saver;
 
 /* Listeners. */
@@ -178,15 +178,14 @@ static void release_directory(checkpoint_saver *hook)
     hook->holder = NULL;
 }
 
+/* On rank 0 of a group (HS__HOOK_BEGINS_ON_CHIEF). */
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     checkpoint_saver *hook = self;
-    hook->saved_step = hook->stopped_step = NOT_SAVED;
-    hook->due = hook->requested = false;
+    const hs_env *env = hs_backend_env(backend);
     hook->writer = NULL;
-    hook->session_env = hs_backend_env(backend);
     hs_code code = hs_backend_check_global_step(backend, err);
-    if (code || hook->follows)
+    if (code)
         return code;
     if (hook->metric) {
         code = hs_backend_check_tensor(backend, hook->metric, err);
@@ -198,10 +197,10 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     }
     /* Refuse a second process before anything is restored. The session's saver may not exist yet, or may serve several
      * sessions, so a separate saver holds the directory. */
-    if ((code = hs__make_directories(hook->session_env, hook->directory, err)))
+    if ((code = hs__make_directories(env, hook->directory, err)))
         return code;
     hs_saver_free(hook->holder);
-    if (!(hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = hook->session_env), err)))
+    if (!(hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = env), err)))
         return HS_RESOURCE_EXHAUSTED;
     code = hs_saver_hold(hook->holder, NULL, hook->prefix, err);
     return code ? code : begin_listeners(&hook->listeners, err);
@@ -270,17 +269,17 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     checkpoint_saver *hook = self;
     hs_saver *saver;
     hs_backend backend = hs_raw_session_backend(session);
+    hs_code code;
     (void)coordinator;
+    hook->session_env = hs_backend_env(backend);
+    hook->follows = hs_raw_session_rank(session) != 0;
+    hook->due = hook->requested = false; /* a recovery cancels a save that was due */
     hook->saved_step = hook->stopped_step = NOT_SAVED;
     hook->restore_generation = hs_raw_session_restores(session);
-    int64_t step = hs_raw_session_global_step(session, err);
-    hs_code code = step < 0 ? err->code : HS_OK;
     hs__raw_session_watch_save(session, &hook->pending);
-    if (!code && hs_raw_session_rank_count(session) > 1 && !hook->in_group)
-        code =
-            hs_error_set(err, HS_INVALID_ARGUMENT, "the session is in a group; set the group in the options of the hook");
-    if (code)
-        return code;
+    const int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0)
+        return err->code;
     if (hook->follows)
         return find_saver(hook, session, &saver, err); /* later it could only leave rank 0 waiting */
     if ((code = hs_saver_hold(hook->holder, session, hook->prefix, err)))
@@ -555,7 +554,6 @@ static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, 
 {
     hs_code code = HS_OK;
     bool restored = is_restored_from_step(hook, hs_run_context_session(run), step);
-    hook->due = hook->requested = false; /* a recovery cancels a save that was due */
     bool requested = hs__run_context_is_requested(run);
     bool saves = !restored && (hook->first || requested || is_listed(&hook->base.when, step));
     report_save_time(&hook->time, run);
@@ -719,8 +717,6 @@ static hs_code check(const void *given, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "busy is %d, not an hs_busy_policy", (int)options->busy);
     if (options->on_failure < HS_SAVE_FAILURE_SKIP || options->on_failure > HS_SAVE_FAILURE_FAIL)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %d, not an hs_save_failure", (int)options->on_failure);
-    if (options->group && (!options->group->ops || !options->group->ops->rank))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "group has no function rank");
     return HS_OK;
 }
 
@@ -740,20 +736,16 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hook->first = hook->base.when.first;
     hook->base.when.last = false; /* the boundary of the end saves */
     hook->base.when.on_request = true;
-    hook->base.flags =
-        options->group ? HS_HOOK_STATE_VARIES | HS_HOOK_ALL_RANKS : 0; /* rank 0 restarts its intervals after a late save */
+    hook->base.flags = HS_HOOK_ALL_RANKS | HS__HOOK_BEGINS_ON_CHIEF;
     hook->saver = options->saver;
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;
-    hook->in_group = options->group != NULL;
-    hook->follows = options->group && options->group->ops->rank(options->group->self) != 0;
     hook->on_failure = options->on_failure;
     hook->background = options->background;
     hook->overlap = options->overlap;
     hook->busy = options->busy;
     hook->copy_limit = options->copy_limit;
     hook->max_to_keep = options->max_to_keep;
-    hook->saved_step = hook->stopped_step = NOT_SAVED;
     size_t bytes = length + strlen(basename) + 2;
     if (!(hook->directory = hs__hook_text(hook, options->checkpoint_dir, err)))
         return HS_RESOURCE_EXHAUSTED;
@@ -768,5 +760,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
 {
-    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, group, check, fill, given);
+    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, reserved, check, fill, given);
 }

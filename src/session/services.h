@@ -9,6 +9,9 @@
 
 /* What the session does for some built-in hooks only: tests/checks/no_privileges.py lists them. */
 
+/* A flag of a hook with HS_HOOK_ALL_RANKS whose begin is called on rank 0 alone. */
+#define HS__HOOK_BEGINS_ON_CHIEF ((uint32_t)1 << 29)
+
 /* In before_run and after_run: true if a condition of the hook's `when` is met, or if it is empty. False: the hook is
  * called because of hs_raw_session_due_from. */
 bool hs__run_context_is_due(const hs_run_context *run);

@@ -59,7 +59,7 @@ typedef struct hs__hook_cold {
         const char *slowest;
     } cost;
     size_t number; /* in the keys of its states: from 1 on, of the hooks of its name in the program's list */
-    bool best_effort, state_varies, per_rank, any_rank_count;
+    bool best_effort, state_varies, per_rank, any_rank_count, begins_on_chief;
     size_t number_on_ranks;         /* from 1 on, of the hooks that all ranks of a group have; 0: HS_HOOK_CHIEF_ONLY */
     bool create_pending;            /* after_create_session failed and is to be called again */
     int64_t max_failures;           /* in a row; 0: any number */

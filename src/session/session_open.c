@@ -43,6 +43,7 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *hooks, size_t index, hs_er
     to->cold->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
     to->cold->best_effort = from->flags & HS_HOOK_BEST_EFFORT;
     to->cold->state_varies = from->flags & HS_HOOK_STATE_VARIES;
+    to->cold->begins_on_chief = from->flags & HS__HOOK_BEGINS_ON_CHIEF;
     to->cold->max_failures = from->max_failures;
     to->before_run = to->cold->ops.before_run;
     to->after_run = to->cold->ops.after_run;
@@ -112,7 +113,8 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         hs__hook *hook = &session->hooks[i];
         hook->cold->begun = true;
         hs__set_current_hook(session, hook);
-        hs_code code = hook->cold->ops.begin ? hook->cold->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
+        const bool begins = hook->cold->ops.begin && (hs__is_chief(session) || !hook->cold->begins_on_chief);
+        hs_code code = begins ? hook->cold->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code) {
             if (code == HS_STOP && !err->message[0])
                 hs_error_set(err, code, "it returned HS_STOP; to make no step, return it from after_create_session");

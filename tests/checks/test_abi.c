@@ -102,7 +102,7 @@ ENDS(hs_finite_guard_options, max_skips, 192);
 ENDS(hs_replica_check_options, reserved_on_divergence, 64);
 ENDS(hs_moving_average_options, reserved, 40);
 ENDS(hs_logging_tensor_options, user, 96);
-ENDS(hs_checkpoint_saver_options, group, 144);
+ENDS(hs_checkpoint_saver_options, reserved, 136);
 ENDS(hs_summary_saver_options, summary_writer, 88);
 ENDS(hs_progress_options, descriptor, 80);
 ENDS(hs_scalars_options, reserved, 120);

@@ -652,9 +652,8 @@ static int ask_in_rank(void *user, const hs_group *group)
     hs_session *session = hs_session_open(
         hs_graph_backend(graph),
         HS_SESSION_OPTIONS(.group = group,
-                           .hooks = HS_HOOKS(
-                               hs_checkpoint_saver(.checkpoint_dir = a->directory, .group = group, .every_n_steps = 2),
-                               HS_HOOK(.ops = &ops, .self = &a->n_agreed[group->ops->rank(group->self)]))),
+                           .hooks = HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = a->directory, .every_n_steps = 2),
+                                             HS_HOOK(.ops = &ops, .self = &a->n_agreed[group->ops->rank(group->self)]))),
         &err);
     hs_code code = session ? HS_OK : err.code;
     while (!code && step < STEPS)

@@ -237,7 +237,7 @@ static hs_hook make_control(hooked_rank *rank)
 
 static hs_hook make_saver(hooked_rank *rank)
 {
-    return hs_checkpoint_saver(.checkpoint_dir = hooked_path(rank->of, "more"), .every_n_steps = 1, .group = rank->group);
+    return hs_checkpoint_saver(.checkpoint_dir = hooked_path(rank->of, "more"), .every_n_steps = 1);
 }
 
 static void a_call_too_many_before_a_built_in_hook_names_the_hook(void **state)

@@ -115,7 +115,7 @@ static int run_member(void *user, const hs_group *of)
     hs_hook hooks[5] = {HS_HOOK(.ops = &of_all), hs_stop_at_step(.last_step = g->last_step)};
     size_t n = 2;
     if (g->saves)
-        hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = g->directory, .every_n_steps = 2, .group = of);
+        hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = g->directory, .every_n_steps = 2);
     hooks[n] = HS_HOOK(.ops = &of_chief, .flags = HS_HOOK_CHIEF_ONLY); /* called last */
     m->session = hs_session_open(hs_graph_backend(graph),
                                  HS_SESSION_OPTIONS(.group = of, .hooks = hooks, .checkpoint_prefix = g->prefix,

@@ -143,8 +143,7 @@ static void add_saver(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
     (void)chief;
     savers[rank->rank] = hs_saver_new(HS_SAVER_OPTIONS(.keep_best = 2), NULL);
     hooks[0] = hs_checkpoint_saver(.checkpoint_dir = hooked_path(rank->of, "best"), .every_n_steps = interval,
-                                   .group = rank->group, .saver = savers[rank->rank],
-                                   .metric = rank->rank == 2 && is_chief_hook ? NULL : tensor);
+                                   .saver = savers[rank->rank], .metric = rank->rank == 2 && is_chief_hook ? NULL : tensor);
 }
 
 static const hs_outcome *save_with_metric(hooked *h)

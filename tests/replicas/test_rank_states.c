@@ -240,7 +240,7 @@ static int run_named(void *user, const hs_group *group)
             (hs_hook_ops)HS_INIT(hs_hook_ops, .name = run->names[i], .save_state = save_value, .load_state = load_value);
         hooks[i] = (hs_hook){.ops = &ops[i], .self = &values[i], .flags = HS_HOOK_TRAIN | flags[i]};
     }
-    hooks[3] = hs_checkpoint_saver(.checkpoint_dir = run->directory, .group = group, .every_n_steps = 1);
+    hooks[3] = hs_checkpoint_saver(.checkpoint_dir = run->directory, .every_n_steps = 1);
     hs_session *session =
         hs_session_open(hs_graph_backend(graph),
                         HS_SESSION_OPTIONS(.hooks = hooks, .checkpoint_dir = run->directory, .group = group), &err);

@@ -226,8 +226,7 @@ static hs_code try_open(world *w, const hs_hook *hooks, size_t n)
     for (size_t i = 0; i < n; i++)
         all[i] = hooks[i];
     if (saves)
-        all[n] =
-            hs_checkpoint_saver(.checkpoint_dir = w->directory, .group = w->group, .every_n_steps = w->recovers ? 3 : 1000);
+        all[n] = hs_checkpoint_saver(.checkpoint_dir = w->directory, .every_n_steps = w->recovers ? 3 : 1000);
     w->step = 0;
     w->graph = hs_graph_new(&w->env);
     if (w->has_step)

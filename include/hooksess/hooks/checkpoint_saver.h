@@ -24,6 +24,8 @@
  * If the file system fails (hs_error.os_error is set) or memory is exhausted (HS_RESOURCE_EXHAUSTED), on_failure decides.
  * Any other failure, and any at creation, ends the run.
  *
+ * In a group all ranks list the hook, and rank 0 writes.
+ *
  * `begin` creates and locks the directory. If another process saves there, it fails with HS_FAILED_PRECONDITION, before a
  * restore. If the backend has a graph, the directory also gets graph.pbtxt and the graph's events.
  *
@@ -92,9 +94,6 @@ typedef struct hs_checkpoint_saver_options {
     bool overlap;      /* with background: copies during the next runs. Only if ops alone change variables */
     bool no_graph_def; /* no graph.pbtxt and no .meta files; the event file still has the graph */
     unsigned char reserved[5];
-    /* The session's group (hs_session_options.group), required in a group. All ranks list the hook; rank 0 writes. NULL:
-     * no group */
-    const hs_group *group;
 } hs_checkpoint_saver_options;
 
 HS_API hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *options);
