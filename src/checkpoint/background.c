@@ -31,7 +31,7 @@ struct hs__background {
 static void set_result(hs__saver_directory *directory, int64_t step, int64_t began_ns, const hs_error *error)
 {
     directory->result = (hs_save_result){.step = step,
-                                         .bytes = hs__saver_last_bytes(directory),
+                                         .bytes = directory->last_bytes,
                                          .write_ns = hs_env_monotonic_ns(&directory->saver->env) - began_ns,
                                          .error = *error};
     atomic_store_explicit(&directory->has_result, true, memory_order_release);
@@ -64,18 +64,12 @@ static void *work(void *user)
     return NULL;
 }
 
-static void free_names(hs__background *b)
-{
-    hs__free(&b->saver->env, b->prefix);
-    hs__free(&b->saver->env, b->state_file);
-    b->prefix = b->state_file = NULL;
-}
-
 static void free_parts(hs__background *b)
 {
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
-    free_names(b);
+    hs__free(&b->saver->env, b->prefix);
+    hs__free(&b->saver->env, b->state_file);
     hs__snapshot_free(&b->snapshot);
 }
 
@@ -172,21 +166,18 @@ hs_code hs__background_save(const hs__save_request *request, hs__save_list *list
     const hs_save_options *options = &request->options;
     hs__saver_directory *directory = request->directory;
     const hs_saver *saver = directory->saver;
-    const hs_env *env = &saver->env;
     hs__background *b = saver->background;
     hs_code code;
     if (saver->save_variables || (options->copy_limit > 0 && list->bytes > (uint64_t)options->copy_limit)) {
         const hs__item_source source = hs__save_list_source(list); /* in the foreground */
         if (!(code = hs__save(request, &source, err))) /* it polls a save that took no further time: it has waited */
-            set_result(directory, request->step, hs_env_monotonic_ns(env), &(hs_error){0});
+            set_result(directory, request->step, hs_env_monotonic_ns(&saver->env), &(hs_error){0});
         return code;
     }
 
-    free_names(b);
-    b->prefix = hs__strdup(env, request->prefix);
-    b->state_file = options->state_file ? hs__strdup(env, options->state_file) : NULL;
-    if (!b->prefix || (options->state_file && !b->state_file))
-        return hs__no_memory(err, strlen(request->prefix), "a path");
+    if ((code = hs__saver_set_text(saver, &b->prefix, request->prefix, err)) ||
+        (code = hs__saver_set_text(saver, &b->state_file, options->state_file, err)))
+        return code;
     b->request = *request;
     b->request.prefix = b->prefix;
     b->request.options.state_file = b->state_file;

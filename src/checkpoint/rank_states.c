@@ -33,7 +33,7 @@ static hs_code put_crc(void *user, const void *data, size_t bytes, hs_error *err
     return HS_OK;
 }
 
-static hs_code write_record(hs__buffer *out, const hs__state_slot *slot, const hs_env *env, hs_error *err)
+static hs_code write_record(hs__buffer *out, hs__state_slot *slot, const hs_env *env, hs_error *err)
 {
     const char *identity = slot->identity ? slot->identity : "";
     record r = {.key_bytes = (uint32_t)strlen(slot->key),
@@ -42,10 +42,14 @@ static hs_code write_record(hs__buffer *out, const hs__state_slot *slot, const h
                 .version = slot->version};
     hs__buffer data;
     hs__buffer_init(&data, env);
-    hs_state_writer to_data = hs__state_writer_to(&data), to_crc = {.put = put_crc, .user = &r};
-    hs_code code = slot->varies && !slot->base ? HS_OK : hs__produce_state(slot, slot->base ? &to_data : &to_crc, err);
-    if (slot->base)
+    const hs_state_writer to_data = hs__state_writer_to(&data);
+    hs_code code = HS_OK;
+    if (slot->base) {
+        code = hs__produce_state(slot, to_data.put, to_data.user, err);
         r.bytes = data.size;
+    } else if (!slot->varies) {
+        code = hs__produce_state(slot, put_crc, &r, err);
+    }
     hs__buffer_append(out, &r, sizeof r);
     hs__buffer_append(out, slot->key, r.key_bytes);
     hs__buffer_append(out, identity, r.identity_bytes);

@@ -113,14 +113,13 @@ hs_code hs__save(const hs__save_request *request, const hs__item_source *source,
     const hs_saver *saver = directory->saver;
     const hs_env *env = &saver->env;
     const char *base = hs__path_base(request->prefix);
-    const char *state_file = options->state_file ? options->state_file : "checkpoint";
     const bool listed = !options->no_state_file; /* in the state file */
     hs__new_checkpoint files;
     hs_code code = hs__new_checkpoint_begin(&files, env, request->prefix, request->step, err);
     files.cancel = request->cancel;
 
     /* Step 0. Also checks the space: a save that cannot complete would fill the disk. */
-    if (!code && listed && strcmp(hs__path_base(files.prefix), state_file) == 0)
+    if (!code && listed && strcmp(hs__path_base(files.prefix), options->state_file) == 0)
         code = hs_error_set(err, HS_FAILED_PRECONDITION,
                             "cannot save '%s': the state file, which names the newest checkpoint, has the same name",
                             files.prefix);
@@ -163,7 +162,7 @@ hs_code hs__save(const hs__save_request *request, const hs__item_source *source,
         code = abandon_branch(request, err);
 
     /* Steps 5 and 6. */
-    if (!code && listed && !(code = hs__saver_set_text(saver, &directory->state_file, state_file, err))) {
+    if (!code && listed && !(code = hs__saver_set_text(saver, &directory->state_file, options->state_file, err))) {
         size_t n_expired = hs__expire(directory, options->max_to_keep ? options->max_to_keep : saver->max_to_keep);
         if (!(code = hs__saver_write_state_file(directory, files.prefix, n_expired, err)))
             hs__delete_expired(directory, n_expired);

@@ -10,12 +10,12 @@ typedef struct hs__save_request {
     hs__saver_directory *directory; /* of the prefix */
     const char *prefix;
     int64_t step;
-    hs_save_options options; /* complete */
+    hs_save_options options; /* complete, with a state_file */
     int64_t branch_step;     /* later checkpoints are of an abandoned branch; -1: none are known */
     uint64_t opened;         /* of the session, as in hs__saver_directory */
     int64_t restores;
     hs_raw_session *session;   /* in a background save only its address is used */
-    uint64_t bytes;            /* of its variables and states */
+    int64_t bytes;             /* of its variables and states; 0: unknown */
     const atomic_bool *cancel; /* as in hs__new_checkpoint */
 } hs__save_request;
 

@@ -122,7 +122,7 @@ void hs__save_list_free(hs__save_list *list)
     hs_host_copy_free(&list->copy);
 }
 
-uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session)
+int64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session)
 {
     uint64_t bytes = 0;
     hs_variable variable;
@@ -131,7 +131,8 @@ uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session
         if (hs__session_has_memory(session, i, &variable, &has_memory, NULL) || has_memory)
             bytes += bytes_of(variable.dtype, &variable.shape);
     }
-    return add_state_bytes(bytes, session);
+    bytes = add_state_bytes(bytes, session);
+    return bytes < INT64_MAX ? (int64_t)bytes : 0;
 }
 
 void hs__save_list_log_unallocated(const hs__save_list *list)
@@ -164,12 +165,14 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
     return code;
 }
 
-hs_code hs__produce_state(const hs__state_slot *slot, hs_state_writer *writer, hs_error *err)
+hs_code hs__produce_state(void *of, hs__put_fn put, void *user, hs_error *err)
 {
+    const hs__state_slot *slot = of;
+    hs_state_writer writer = {.put = put, .user = user};
     hs__clear(err); /* an error that the previous provider ignored */
-    hs_code code = hs__normalize_error(slot->save(slot->self, writer, err), "it", err);
-    if (writer->error.code)
-        code = hs__error_copy(err, &writer->error);
+    hs_code code = hs__normalize_error(slot->save(slot->self, &writer, err), "it", err);
+    if (writer.error.code)
+        code = hs__error_copy(err, &writer.error);
     if (code)
         hs_error_prefix(err, "cannot save state '%s'", slot->key);
     return code;
@@ -242,12 +245,6 @@ static hs_code visit_unallocated(const hs__save_list *list, const char *name, hs
     return code;
 }
 
-/* hs__save_item.produce: the provider writes its state. */
-static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error *err)
-{
-    return hs__produce_state(source, &(hs_state_writer){.put = put, .user = user}, err);
-}
-
 static hs_code visit_provider(const hs__save_list *list, size_t index, hs__visit_item_fn visit, void *user, hs_error *err)
 {
     hs__state_slot slot = list->session->states[index]; /* a copy: the provider may add another one, which moves them */
@@ -255,7 +252,7 @@ static hs_code visit_provider(const hs__save_list *list, size_t index, hs__visit
     const hs__save_item bytes = {.name = slot.key,
                                  .value = {.dtype = HS_UINT8, .rank = 1},
                                  .varies = slot.varies,
-                                 .produce = produce_state,
+                                 .produce = hs__produce_state,
                                  .source = &slot};
     return hs__visit_state(list->env, &state, &bytes, visit, user, err);
 }

@@ -85,8 +85,9 @@ hs__item_source hs__save_list_source(hs__save_list *list);
 /* Logs which variables have no memory, once per session. */
 void hs__save_list_log_unallocated(const hs__save_list *list);
 
-/* The estimate of hs__save_list.bytes, without allocating: a restore that is complete records it, and must not fail. */
-uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session);
+/* The estimate of hs__save_list.bytes, without allocating: a restore that is complete records it, and must not fail. 0:
+ * unknown. */
+int64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session);
 
 /* Also used to write safetensors files, to send the states of ranks, and to restore. */
 
@@ -94,8 +95,8 @@ uint64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session
  * with the session. */
 hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
                           hs_tensor *host, hs_error *err);
-/* Calls the provider of a piece of state, which writes to `writer`. */
-hs_code hs__produce_state(const hs__state_slot *slot, hs_state_writer *writer, hs_error *err);
+/* hs__save_item.produce of a state slot: its provider puts its state. */
+hs_code hs__produce_state(void *slot, hs__put_fn put, void *user, hs_error *err);
 /* Visits the bytes of a piece of state, then its version and identity if it has them. */
 hs_code hs__visit_state(const hs_env *env, const hs__stored_state *state, const hs__save_item *bytes,
                         hs__visit_item_fn visit, void *user, hs_error *err);

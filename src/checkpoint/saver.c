@@ -114,7 +114,7 @@ const char *hs_saver_last_path(const hs_saver *saver)
 int64_t hs_saver_last_bytes(const hs_saver *saver)
 {
     const hs__saver_directory *last = last_directory(saver);
-    return last ? hs__saver_last_bytes(last) : 0;
+    return last ? last->last_bytes : 0;
 }
 
 const char *hs_saver_checkpoint(const hs_saver *saver, size_t index)
@@ -237,6 +237,8 @@ static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *
     if ((given && (code = HS_STRUCT_TAKE(hs_save_options, max_to_keep, &request.options, given, err))) ||
         (code = check_options(options, err)) || (code = hs__selection_check(&saver->selection, session, err)))
         return code;
+    if (!options->state_file)
+        request.options.state_file = "checkpoint";
     if (!options->background)
         hs__background_wait(saver);
     else if ((code = hs__background_begin(saver, prefix, options->busy, err)))
@@ -258,7 +260,7 @@ static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *
     if (!code) {
         const hs__item_source source = hs__save_list_source(&list);
         hs__save_list_log_unallocated(&list);
-        request.bytes = list.bytes;
+        request.bytes = list.bytes < INT64_MAX ? (int64_t)list.bytes : 0;
         code = options->background ? hs__background_save(&request, &list, err) : hs__save(&request, &source, err);
     }
     hs__save_list_free(&list);

@@ -49,7 +49,7 @@ typedef struct hs__saver_directory {
     size_t n_kept, kept_capacity;
     double last_preserved;  /* time of the last checkpoint that is kept forever */
     char *last_path;        /* saved or restored last; NULL: none */
-    uint64_t last_bytes;    /* of last_path */
+    int64_t last_bytes;     /* of last_path; 0: unknown */
     char *state_file;       /* name of the last one written; NULL: none yet */
     uint64_t opened;        /* hs_raw_session.opened of the session that saved last; 0: none has saved */
     int64_t restores;       /* and its hs_raw_session.restores */
@@ -85,11 +85,6 @@ hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, 
 hs_code hs__saver_hold_directory(hs__saver_directory *directory, const char *base, const void *session, hs_error *err);
 /* Replaces last_path or state_file by a copy. */
 hs_code hs__saver_set_text(const hs_saver *saver, char **text, const char *with, hs_error *err);
-/* Of last_path. 0: unknown. */
-static inline int64_t hs__saver_last_bytes(const hs__saver_directory *in)
-{
-    return in->last_bytes < INT64_MAX ? (int64_t)in->last_bytes : 0;
-}
 
 /* retention.c: the list of kept checkpoints. */
 

@@ -18,7 +18,7 @@ typedef struct {
     const hs__new_checkpoint *files;
     shard *items;
     int32_t n, opened;
-    int32_t *places;    /* by number of the variable: its shard. NULL: all go to the first */
+    int32_t *places;    /* with several shards, by number of the variable: its shard */
     atomic_bool failed; /* one of the shards: the other threads stop */
 } shards;
 
@@ -33,7 +33,7 @@ struct shard {
     hs__bundle_writer writer;
     queued_item *queue;
     size_t n_queued, capacity;
-    bool immediate; /* the caller writes its variables when it adds them */
+    bool immediate; /* the caller has written a variable: it writes the next ones, too */
     bool has_thread;
     pthread_t thread;
     hs_error error;
@@ -64,8 +64,6 @@ static hs_code assign_variables(shards *all, const hs__item_source *source, hs_e
     const size_t n = source->n;
     uint64_t loads[HS__MOST_SHARDS] = {0};
     size_t n_whole = 0;
-    if (all->n == 1 || !n)
-        return HS_OK;
     sized *tensors = hs__alloc(env, n, sizeof *tensors);
     all->places = hs__alloc(env, n, sizeof *all->places);
     if (!tensors || !all->places) {
@@ -129,8 +127,8 @@ static hs_code write_queue(shard *to, hs_error *err)
     return code;
 }
 
-/* Queues a variable for the shard's thread if its memory stays valid. Another one is written immediately, after the earlier
- * ones and before the later ones of its shard. */
+/* With several shards: queues a variable for the shard's thread if its memory stays valid. Another one is written
+ * immediately, after the earlier ones and before the later ones of its shard. */
 static hs_code add_variable(shard *to, const hs__save_item *item, hs_error *err)
 {
     hs_code code;
@@ -207,21 +205,21 @@ hs_code hs__shards_write(const hs__new_checkpoint *files, const hs__item_source 
     if (!(all.items = hs__alloc(env, (size_t)all.n, sizeof *all.items)))
         return hs__no_memory(err, (size_t)all.n * sizeof *all.items, "data files");
     shard *first = &all.items[0];
-    first->immediate = all.n == 1;
     while (!code && all.opened < all.n) {
         const int32_t i = all.opened++;
         all.items[i].all = &all;
         code = hs__bundle_writer_open(&all.items[i].writer, env, files->data_tmp[i], names.first + i, names.of, err);
     }
 
-    if (!code)
+    const bool several = all.n > 1;
+    if (!code && several && source->n)
         code = assign_variables(&all, source, err);
     for (size_t i = 0; !code && i < source->n; i++) {
         hs__save_item item;
         if (!(code = source->variable(source->self, i, &item, err)))
-            code = add_variable(&all.items[all.places ? all.places[i] : 0], &item, err);
+            code = several ? add_variable(&all.items[all.places[i]], &item, err) : write_item(first, &item, err);
     }
-    if (!code)
+    if (!code && several)
         code = write_queues(&all, err);
     if (!code && first->writer.n_nonfinite && !allow_nonfinite)
         code = refuse_nonfinite(&first->writer, files->prefix, err);

@@ -185,7 +185,7 @@ void hs__checkpoint_state_free(hs__checkpoint_state *state)
 }
 
 /* The path for the file. */
-static char *relative(const char *directory, const char *path)
+static const char *relative(const char *directory, const char *path)
 {
     size_t length = strlen(directory);
     while (length > 1 && directory[length - 1] == '/')
@@ -200,7 +200,7 @@ static char *relative(const char *directory, const char *path)
         for (rest = path; rest[0] == '.' && rest[1] == '/'; rest++)
             for (rest++; rest[1] == '/'; rest++)
                 ;
-    return hs__proto_string(rest);
+    return rest;
 }
 
 /* A comment with the name of a checkpoint of the directory. */
@@ -212,64 +212,53 @@ static void write_comment(hs__buffer *text, const char *begin, const char *name)
     hs__buffer_text(text, "%s\n", name);
 }
 
-static void write_comments(const hs__checkpoint_list *list, char *const *names, const char *newest, hs__buffer *text)
+/* The fields of a CheckpointState, and the comments. */
+static void write_list(const char *directory, const hs__checkpoint_list *list, hs__buffer *text)
 {
-    write_comment(text, LAST_SAVED, newest);
+    hs__proto_text_string("model_checkpoint_path", relative(directory, list->newest), text);
+    for (size_t i = list->n_expired; i < list->n; i++)
+        hs__proto_text_string("all_model_checkpoint_paths", relative(directory, list->kept[i].path), text);
+    for (size_t i = list->n_expired; i < list->n; i++)
+        hs__proto_text_real("all_model_checkpoint_timestamps", list->kept[i].timestamp, text);
+    if (list->last_preserved != 0)
+        hs__proto_text_real("last_preserved_timestamp", list->last_preserved, text);
+
+    write_comment(text, LAST_SAVED, relative(directory, list->newest));
     for (size_t i = 0; i < list->n; i++) {
         const hs__kept_checkpoint *kept = &list->kept[i];
+        const char *name = relative(directory, kept->path);
         char metric[64];
         uint64_t bits;
         memcpy(&bits, &kept->metric, sizeof bits);
         snprintf(metric, sizeof metric, METRIC "%016llx ", (unsigned long long)bits);
         if (i < list->n_expired)
-            write_comment(text, EXPIRED, names[i]);
+            write_comment(text, EXPIRED, name);
         else if (!isnan(kept->metric))
-            write_comment(text, metric, names[i]);
+            write_comment(text, metric, name);
         if (i >= list->n_expired && kept->pinned)
-            write_comment(text, PINNED, names[i]);
+            write_comment(text, PINNED, name);
     }
-}
-
-static void write_list(const char *directory, const hs__checkpoint_list *list, char **names, double *times,
-                       hs__buffer *text)
-{
-    Hs__Pb__CheckpointState state = HS__PB__CHECKPOINT_STATE__INIT;
-    for (size_t i = 0; i < list->n; i++) {
-        names[i] = relative(directory, list->kept[i].path);
-        times[i] = list->kept[i].timestamp;
-    }
-    state.model_checkpoint_path = relative(directory, list->newest);
-    state.n_all_model_checkpoint_paths = state.n_all_model_checkpoint_timestamps = list->n - list->n_expired;
-    state.all_model_checkpoint_paths = names + list->n_expired;
-    state.all_model_checkpoint_timestamps = times + list->n_expired;
-    state.last_preserved_timestamp = list->last_preserved;
-    hs__proto_text(&state.base, text);
-    write_comments(list, names, state.model_checkpoint_path, text);
 }
 
 hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, const char *name,
                                    const hs__checkpoint_list *list, hs_error *err)
 {
     char *path = hs__path_join(env, directory, name ? name : "checkpoint");
-    char **names = hs__alloc(env, list->n, sizeof *names);
-    double *times = hs__alloc(env, list->n, sizeof *times);
     hs__buffer text;
     hs__buffer_init(&text, env);
     hs_code code = HS_OK;
-    if (!path || !names || !times) {
-        code = hs__no_memory(err, list->n * sizeof *names, "the list of checkpoints");
+    if (!path) {
+        code = hs__no_memory(err, strlen(directory), "a path");
     } else if (strcmp(path, list->newest) == 0) {
         code = hs_error_set(err, HS_FAILED_PRECONDITION,
                             "%s: a checkpoint and the state file, which names the newest checkpoint, have the same name",
                             path);
     } else {
-        write_list(directory, list, names, times, &text);
+        write_list(directory, list, &text);
         if (!(code = hs__buffer_check(&text, "the list of checkpoints", err)))
             code = hs__file_replace(env, path, text.data, text.size, true, err);
     }
     hs__buffer_free(&text);
-    hs__free(env, names);
-    hs__free(env, times);
     hs__free(env, path);
     return code;
 }

@@ -174,6 +174,20 @@ static void write_message(const ProtobufCMessage *message, int depth, hs__buffer
     }
 }
 
+void hs__proto_text_string(const char *field, const char *value, hs__buffer *out)
+{
+    hs__buffer_text(out, "%s: ", field);
+    write_string((const unsigned char *)value, strlen(value), out);
+    hs__buffer_append(out, "\n", 1);
+}
+
+void hs__proto_text_real(const char *field, double value, hs__buffer *out)
+{
+    hs__buffer_text(out, "%s: ", field);
+    write_real(value, false, out);
+    hs__buffer_append(out, "\n", 1);
+}
+
 void hs__proto_text(const ProtobufCMessage *message, hs__buffer *out)
 {
     write_message(message, 0, out);

@@ -8,6 +8,9 @@
 
 /* Appends a message as TensorFlow writes it: indented by two blanks, fields sorted by number, without default values. */
 void hs__proto_text(const ProtobufCMessage *message, hs__buffer *out);
+/* Appends one field of the outermost message. */
+void hs__proto_text_string(const char *field, const char *value, hs__buffer *out);
+void hs__proto_text_real(const char *field, double value, hs__buffer *out);
 
 /* Parses a message. The caller frees *out with protobuf_c_message_free_unpacked and the same allocator. INVALID_ARGUMENT,
  * with line and cause: the text is not this message, or is nested deeper than 100. */

@@ -4,6 +4,7 @@
  * poll_pending, in a later run. In a group, the other ranks call follow while rank 0 saves. */
 #include <hooksess/hooks/checkpoint_saver.h>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -100,17 +101,20 @@ static hs_code begin_listeners(const listener_list *all, hs_error *err)
     return code;
 }
 
-static hs_code call_before_save(const listener_list *all, hs_raw_session *session, int64_t step, hs_error *err)
+static hs_code call_before_save(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_error *err)
 {
+    const listener_list *all = &hook->listeners;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < all->n; i++)
         if (all->ops[i].before_save && (code = all->ops[i].before_save(all->items[i].self, session, step, err)))
             name_failed_listener(code, i, "before_save", err);
+    hook->listener_failed = code != HS_OK;
     return code;
 }
 
-static hs_code call_after_save(const listener_list *all, hs_run_context *run, int64_t step, hs_error *err)
+static hs_code call_after_save(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
+    const listener_list *all = &hook->listeners;
     hs_raw_session *session = hs_run_context_session(run);
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < all->n; i++) {
@@ -120,6 +124,7 @@ static hs_code call_after_save(const listener_list *all, hs_run_context *run, in
         if (stop)
             hs_run_context_request_stop(run);
     }
+    hook->listener_failed = code != HS_OK;
     return code;
 }
 
@@ -218,11 +223,6 @@ static hs_code find_saver(const checkpoint_saver *hook, const hs_raw_session *se
     return HS_OK;
 }
 
-static hs_code open_writer(checkpoint_saver *hook, hs_raw_session *session, hs_error *err)
-{
-    return hook->writer ? HS_OK : hs_raw_session_summary_writer(session, hook->directory, &hook->writer, err);
-}
-
 static bool is_of_series(const checkpoint_saver *hook, const char *path)
 {
     size_t length = strlen(hook->prefix);
@@ -288,27 +288,9 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
         saver = NULL; /* the first save reports it */
     else
         code = adopt_directory(hook, session, saver, err);
-    if (!code && !(code = open_writer(hook, session, err)))
+    if (!code && !(code = hs_raw_session_summary_writer(session, hook->directory, &hook->writer, err)))
         code = show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
     return code;
-}
-
-static hs_code note_listener_failure(checkpoint_saver *hook, hs_code code)
-{
-    hook->listener_failed = code != HS_OK;
-    return code;
-}
-
-/* Returns the checkpoint of a step, for hs_env_free. */
-static char *path_of(const checkpoint_saver *hook, int64_t step, hs_error *err)
-{
-    size_t bytes = strlen(hook->prefix) + 32;
-    char *path = hs_env_alloc(&hook->base.env, bytes);
-    if (path)
-        snprintf(path, bytes, "%s-%lld", hook->prefix, (long long)step);
-    else
-        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
-    return path;
 }
 
 /* For a checkpoint that is on disk, and recorded. */
@@ -323,12 +305,12 @@ static hs_code finish_save(checkpoint_saver *hook, hs_run_context *run, const hs
     hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saved %s-%lld (%s, %s)", (long long)saved->step, hook->prefix,
            (long long)saved->step, hs__bytes_text(bytes_text, (uint64_t)saved->bytes), hs__secs_text(secs_text, secs));
     hs_raw_session_report_result(session, name, HS_OK, NULL);
-    char *path = path_of(hook, saved->step, err);
+    char *path = hs__format(&hook->base.env, "%s-%lld", hook->prefix, (long long)saved->step);
     if (!path)
-        return HS_RESOURCE_EXHAUSTED;
+        return hs__no_memory(err, strlen(hook->prefix), "a path");
     hs_code code = hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, path, NULL, saved->step, err);
     hs_env_free(&hook->base.env, path);
-    return code ? code : note_listener_failure(hook, call_after_save(&hook->listeners, run, saved->step, err));
+    return code ? code : call_after_save(hook, run, saved->step, err);
 }
 
 /* What rank 0 of a group orders the others to do. Each save is an order; one without a save ends the boundary. */
@@ -408,8 +390,8 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
                (long long)step);
         return HS_OK;
     }
-    if ((code = open_writer(hook, session, err)) ||
-        (code = note_listener_failure(hook, call_before_save(&hook->listeners, session, step, err))))
+    if ((!hook->writer && (code = hs_raw_session_summary_writer(session, hook->directory, &hook->writer, err))) ||
+        (code = call_before_save(hook, session, step, err)))
         return code;
     save_order order = {.saves = true};
     hs_error why;
@@ -576,9 +558,9 @@ static hs_code rank_last_save(checkpoint_saver *hook, hs_raw_session *session, i
         !hs_raw_session_metric(session, hook->metric, &metric, &of) || of != step)
         return HS_OK;
     hs_code code = find_saver(hook, session, &saver, err);
-    char *path = code ? NULL : path_of(hook, step, err);
+    char *path = code ? NULL : hs__format(&hook->base.env, "%s-%lld", hook->prefix, (long long)step);
     if (!path)
-        return code ? code : HS_RESOURCE_EXHAUSTED;
+        return code ? code : hs__no_memory(err, strlen(hook->prefix), "a path");
     hook->unranked = false;
     hook->metric_seen = true;
     if ((code = hs_saver_set_metric(saver, path, metric, err)))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The raw session as hooks see it: runs without hooks, requests, event writers. */
+/* The raw session as hooks see it: saves in the background, runs without hooks, requests, event
+ * writers. */
 #include "session/session.h"
 
 /* Functions that lower floors call (hs__raw_session_owner_ops). */
@@ -18,6 +19,27 @@ static bool stops_unsaved(const void *owner)
 
 const hs__raw_session_owner_ops hs__session_owner_ops = {
     .saved = on_saved, .stops_unsaved = stops_unsaved, .forget_values = hs__session_forget_values};
+
+/* Saves in the background. */
+
+hs__save_end hs__raw_session_poll_save(hs_raw_session *raw, hs__pending_save *pending, hs_save_result *result)
+{
+    if (!pending->saver || !hs_saver_poll(pending->saver, pending->prefix, result))
+        return HS__SAVE_PENDING;
+    pending->saver = NULL;
+    if (result->error.code)
+        return HS__SAVE_FAILED;
+    /* a rollback waits for this save, and may have restored it */
+    if (pending->restores != raw->restores && raw->restored_step != result->step)
+        return HS__SAVE_ABANDONED;
+    hs_raw_session_record_save(raw, result->step);
+    return HS__SAVE_RECORDED;
+}
+
+void hs__raw_session_watch_save(hs_raw_session *raw, hs__pending_save *pending)
+{
+    hs__session_of(raw)->callee->cold->pending_save = pending;
+}
 
 /* Runs without hooks. */
 

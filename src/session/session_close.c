@@ -105,27 +105,6 @@ static void call_end_callbacks(hs_session *session, hs_error *first)
     call_last_boundaries(session, HS_BOUNDARY_END, first);
 }
 
-/* Saves in the background. */
-
-hs__save_end hs__raw_session_poll_save(hs_raw_session *raw, hs__pending_save *pending, hs_save_result *result)
-{
-    if (!pending->saver || !hs_saver_poll(pending->saver, pending->prefix, result))
-        return HS__SAVE_PENDING;
-    pending->saver = NULL;
-    if (result->error.code)
-        return HS__SAVE_FAILED;
-    /* a rollback waits for this save, and may have restored it */
-    if (pending->restores != raw->restores && raw->restored_step != result->step)
-        return HS__SAVE_ABANDONED;
-    hs_raw_session_record_save(raw, result->step);
-    return HS__SAVE_RECORDED;
-}
-
-void hs__raw_session_watch_save(hs_raw_session *raw, hs__pending_save *pending)
-{
-    hs__session_of(raw)->callee->cold->pending_save = pending;
-}
-
 /* After a failure, `end` is not called, in which hooks wait for their saves. */
 static void end_pending_saves(hs_session *session)
 {

@@ -185,7 +185,7 @@ static void a_save_may_be_cancelled_at_any_tensor(void **state)
     hs__item_source source = hs__snapshot_source(&snapshot);
     hs__save_request request = {.prefix = test_path(f->directory, "wall"),
                                 .step = -1,
-                                .options = HS_INIT(hs_save_options),
+                                .options = HS_INIT(hs_save_options, .state_file = "checkpoint"),
                                 .branch_step = -1,
                                 .cancel = &cancel};
     assert_non_null(request.directory = hs__saver_use_directory(f->saver, request.prefix, &f->err));
