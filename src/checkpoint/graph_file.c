@@ -71,31 +71,30 @@ static void put_saver_def(const hs_saver *saver, bool runs_elsewhere, hs__buffer
 
 hs_code hs__meta_graph(const hs_env *env, hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)
 {
-    hs_bytes graph, rest;
+    const uint32_t META_INFO_DEF = 1, GRAPH_DEF = 2; /* fields of MetaGraphDef */
+    Hs__Pb__MetaGraphDef__MetaInfoDef info = HS__PB__META_GRAPH_DEF__META_INFO_DEF__INIT;
     hs__buffer bytes;
-    hs__buffer_init(&bytes, env);
+    hs_bytes graph, rest;
     hs_code code = hs__backend_meta_graph(backend, &rest, err);
     const bool has_rest = !code;
-    *out = (hs_bytes){NULL, 0};
-    if (code && code != HS_UNIMPLEMENTED)
-        return code;
-    Hs__Pb__MetaGraphDef__MetaInfoDef info = HS__PB__META_GRAPH_DEF__META_INFO_DEF__INIT;
-    hs__proto_put_message(&bytes, 1, &info.base); /* MetaGraphDef.meta_info_def, `rest` may have more of it */
-    if (has_rest)
-        hs__buffer_append(&bytes, rest.data, rest.size);
-    if (saver)
-        put_saver_def(saver, has_rest, &bytes);
-    if (!(code = hs_backend_graph_def(backend, &graph, err))) {
-        hs__proto_put_bytes(&bytes, 2, graph.data, graph.size); /* MetaGraphDef.graph_def */
-        code = hs__buffer_check(&bytes, "the meta graph", err);
+    hs__buffer_init(&bytes, env);
+    if (!code || code == HS_UNIMPLEMENTED) {
+        hs__proto_put_message(&bytes, META_INFO_DEF, &info.base); /* `rest` may have more of it */
+        if (has_rest)
+            hs__buffer_append(&bytes, rest.data, rest.size);
+        if (saver)
+            put_saver_def(saver, has_rest, &bytes);
+        if (!(code = hs_backend_graph_def(backend, &graph, err))) {
+            hs__proto_put_bytes(&bytes, GRAPH_DEF, graph.data, graph.size);
+            code = hs__buffer_check(&bytes, "the meta graph", err);
+        }
     }
-    if (code) {
+    if (code)
         hs__buffer_free(&bytes);
-        return code;
-    }
-    hs_error_clear(err);
-    *out = (hs_bytes){bytes.data, bytes.size};
-    return HS_OK;
+    else
+        hs_error_clear(err);
+    *out = code ? (hs_bytes){NULL, 0} : (hs_bytes){bytes.data, bytes.size};
+    return code;
 }
 
 hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)

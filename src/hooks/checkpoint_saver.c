@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hook that saves checkpoints. after_run decides whether a save is due. The boundary calls save_or_skip, which calls
  * save and, if it fails, does what the session decides: repeat, skip or fail. A save in the background ends in
- * poll_pending, in a later run. In a group, the other ranks call follow while rank 0 saves. */
+ * poll_pending, in a later run, or in the close of a session that failed. In a group, the other ranks call follow while
+ * rank 0 saves. */
 #include <hooksess/hooks/checkpoint_saver.h>
 
 #include "base/env.h"
