@@ -76,7 +76,7 @@ static void raw_session_free_states(hs_raw_session *raw)
 /* Opening and closing. */
 
 void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend backend, const hs_backend_ops *ops,
-                          const hs__raw_session_owner_ops *owner_ops, void *owner)
+                          const hs__raw_session_owner_ops *owner_ops, struct hs_session *owner)
 {
     *raw = (hs_raw_session){.env = *env,
                             .backend = backend,

@@ -54,11 +54,14 @@ typedef struct hs__stored_states {
     char *unused;      /* tensors that no variable of the program uses, for the log; NULL: none */
 } hs__stored_states;
 
+struct hs_session;
+
 /* Functions that lower folders call of the session that owns the raw session, `owner`. */
 typedef struct hs__raw_session_owner_ops {
-    void (*saved)(void *owner);               /* a checkpoint is complete */
-    bool (*stops_unsaved)(const void *owner); /* a second signal: nothing more may be saved */
-    void (*forget_values)(void *owner);       /* a restore: no step of this state has computed the values of the graph */
+    void (*saved)(struct hs_session *owner);               /* a checkpoint is complete */
+    bool (*stops_unsaved)(const struct hs_session *owner); /* a second signal: nothing more may be saved */
+    void (*forget_values)(
+        struct hs_session *owner); /* a restore: no step of this state has computed the values of the graph */
 } hs__raw_session_owner_ops;
 
 /* A return to an earlier step. Later checkpoints that were saved before it are of an abandoned branch of the training. */
@@ -72,11 +75,11 @@ enum { HS__MOST_RETURNS = 8 };
 struct hs_raw_session {
     hs_env env; /* the backend's, complete */
     hs_backend backend;
-    hs_backend_ops ops; /* the backend's, complete */
-    void *handle;       /* the backend's session; NULL: not open */
-    uint64_t opened;    /* number of the open session, never used twice in a process; 0: none was opened yet */
-    bool runs_queues;   /* the hooked session has started the backend's queue runners itself */
-    void *owner;        /* the session around it */
+    hs_backend_ops ops;       /* the backend's, complete */
+    void *handle;             /* the backend's session; NULL: not open */
+    uint64_t opened;          /* number of the open session, never used twice in a process; 0: none was opened yet */
+    bool runs_queues;         /* the hooked session has started the backend's queue runners itself */
+    struct hs_session *owner; /* the session around it */
     const hs__raw_session_owner_ops *owner_ops;
     const struct hs__ranks *ranks; /* NULL: the session is not in a group */
     int32_t rank, rank_count;      /* 0 and 1 without a group */
@@ -100,7 +103,7 @@ struct hs_raw_session {
 };
 
 void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend backend, const hs_backend_ops *ops,
-                          const hs__raw_session_owner_ops *owner_ops, void *owner);
+                          const hs__raw_session_owner_ops *owner_ops, struct hs_session *owner);
 hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes config, hs_error *err);
 /* Closes the backend's session, if it is open. Removes its states. */
 hs_code hs__raw_session_close(hs_raw_session *raw, hs_error *err);

@@ -113,7 +113,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 
 static hs_saver *saver_of(const hs_raw_session *session)
 {
-    return hs_scaffold_fields(hs__session_of(session)->scaffold)->saver;
+    return hs_scaffold_fields(session->owner->scaffold)->saver;
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)

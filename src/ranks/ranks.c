@@ -1,11 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports, which follow a message with news, and the verbs: a message of the session, then its content. */
+/* The words of a message, reports, which follow a message with news, and the verbs: a message of the session, then its
+ * content. */
 #include "ranks/ranks.h"
 
 #include "base/error.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* Words. */
+
+static bool differ(const uint64_t words[HS__WORDS], size_t word)
+{
+    return words[word] & words[word + 1]; /* the complement */
+}
+
+void hs__words_complete(uint64_t words[HS__WORDS], uint64_t kind, uint64_t number, hs_code code)
+{
+    const bool has_kind = kind && !code;
+    words[HS__KIND] = has_kind ? kind : 0;
+    words[HS__NOT_KIND] = has_kind ? ~kind : 0;
+    words[HS__NUMBER] = has_kind ? number : 0;
+    words[HS__NOT_NUMBER] = has_kind ? ~number : 0;
+    words[HS__SAYS] |= !code                     ? 0
+                       : code == HS_OUT_OF_RANGE ? HS__WORD_END_OF_INPUT
+                       : code == HS_STOP         ? HS__WORD_RUN_STOPPED
+                       : hs__is_loss(code)       ? HS__WORD_LOST
+                                                 : HS__WORD_FAILED;
+}
+
+bool hs__words_have_news(const uint64_t words[HS__WORDS], uint64_t stops)
+{
+    const uint64_t news = HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_CLOSING | (HS__WORD_STOPS & ~stops);
+    return words[HS__SAYS] & news || differ(words, HS__KIND);
+}
+
+hs_code hs__words_result(const uint64_t words[HS__WORDS], hs_code code, const hs__rank_report *report, hs_error *err)
+{
+    const uint64_t says = words[HS__SAYS];
+    const bool same_step = !(says & (HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_END_OF_INPUT | HS__WORD_RUN_STOPPED |
+                                     HS__WORD_CLOSING)); /* otherwise the global steps may differ */
+    if (says & (HS__WORD_FAILED | HS__WORD_LOST) || differ(words, HS__KIND))
+        return hs__error_copy(err, &report->error);
+    if (code == HS_OUT_OF_RANGE)
+        return code;                  /* with this rank's message */
+    if (says & HS__WORD_END_OF_INPUT) /* also if a rank has stopped the run, so that all have the same outcome */
+        return hs_error_set(err, HS_OUT_OF_RANGE, "the input of another rank has ended");
+    if (code == HS_STOP)
+        return code;
+    if (same_step && !(words[HS__SAYS_NOT] & HS__WORD1_HAS_INPUT))
+        return hs_error_set(err, HS_OUT_OF_RANGE, "the inputs of all ranks have ended");
+    if (same_step && differ(words, HS__NUMBER))
+        return hs_error_set(err, HS_INTERNAL,
+                            hs__is_of_step(words[HS__KIND])
+                                ? "the ranks are at different global steps; all ranks must make the same training runs"
+                                : "the ranks send different numbers of bytes");
+    return HS_OK;
+}
 
 /* Reports. */
 

@@ -78,20 +78,10 @@ static inline bool hs__is_of_caller(hs__topic topic)
 {
     return topic >= HS__TOPIC_LAST_ACT;
 }
-static inline void hs__words_set(uint64_t words[HS__WORDS], uint64_t kind, uint64_t number)
+/* True for the agreements of a step: then all ranks are at the same one, unless one has failed. */
+static inline bool hs__is_of_step(uint64_t kind)
 {
-    words[HS__KIND] = kind;
-    words[HS__NOT_KIND] = ~kind;
-    words[HS__NUMBER] = number;
-    words[HS__NOT_NUMBER] = ~number;
-}
-static inline bool hs__kinds_differ(const uint64_t words[HS__WORDS])
-{
-    return words[HS__KIND] & words[HS__NOT_KIND];
-}
-static inline bool hs__numbers_differ(const uint64_t words[HS__WORDS])
-{
-    return words[HS__NUMBER] & words[HS__NOT_NUMBER];
+    return kind == HS__TOPIC_GATE || kind == HS__TOPIC_END_OF_RUN;
 }
 
 /* What a rank reports to the chief if a message contains news, and what the chief broadcasts. */
@@ -104,6 +94,15 @@ typedef struct hs__rank_report {
     hs_error error;
 } hs__rank_report;
 
+/* Before the allreduce: sets the kind and the number, and adds the bit of this rank's result to word 0. A rank that has
+ * failed, and one that closes (kind 0), sends no kind. */
+void hs__words_complete(uint64_t words[HS__WORDS], uint64_t kind, uint64_t number, hs_code code);
+/* After it: true if the ranks exchange reports. `stops`: the causes of a stop that all ranks know. */
+bool hs__words_have_news(const uint64_t words[HS__WORDS], uint64_t stops);
+/* The result of the message, if that of this rank is `code`. `report`: the merged one, read if the words have news. Returns
+ * the code of a rank that has failed, HS_OUT_OF_RANGE, this rank's HS_STOP, or HS_OK. */
+hs_code hs__words_result(const uint64_t words[HS__WORDS], hs_code code, const hs__rank_report *report, hs_error *err);
+
 /* Replaces the report of this rank by the merged report of all ranks: the chief's saved step; the first signal and the
  * first hook that stopped; the error of the first rank that failed, or that different calls were made. */
 hs_code hs__reports_exchange(const hs_group *group, hs__rank_report *report, hs_error *err);
@@ -115,7 +114,6 @@ void hs__rank_refuse(const hs_group *group, hs_error *error);
 /* The ranks of a session. A message of a session carries its state, so that the session begins each message. */
 typedef struct hs__ranks {
     hs_group group; /* ops NULL: the session is not in a group */
-    int32_t rank, count;
     void *session;
     /* Begins a message of the callback that is running, or of the program. `word`: HS__WORD_YES or 0; receives word 0 of
      * all ranks. Fails on all ranks if one has failed, closes or makes another call. */

@@ -5,7 +5,6 @@
 #include "session/session.h"
 
 #include "base/error.h"
-#include "base/crc32c.h"
 #include "checkpoint/directory.h"
 #include "session/status_files.h"
 #include "threads/coordinator.h"
@@ -13,46 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bits of word 0 after which the ranks' global steps may differ. */
-#define UNEQUAL_STEPS (HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_END_OF_INPUT | HS__WORD_RUN_STOPPED | HS__WORD_CLOSING)
-
-hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_options *options, hs_error *err)
-{
-    agreement->cause_rank = -1;
-    atomic_init(&agreement->last_step, -1);
-    atomic_init(&agreement->last_saved_step, -1);
-    agreement->options = (hs_replica_options)HS_INIT(hs_replica_options, .agree_every_n_steps = 1);
-    if (!options->group)
-        return options->replicas
-                   ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.replicas is set without a group")
-                   : HS_OK;
-    hs_code code = hs__group_check(options->group, err);
-    if (code || (options->replicas && (code = HS_STRUCT_TAKE(hs_replica_options, agree_every_n_steps, &agreement->options,
-                                                             options->replicas, err))))
-        return code;
-    agreement->ranks = (hs__ranks){
-        .group = *options->group, .rank = hs__group_rank(options->group), .count = hs__group_rank_count(options->group)};
-    if (agreement->options.agree_every_n_steps == 0)
-        agreement->options.agree_every_n_steps = 1;
-    if (agreement->options.agree_every_n_steps < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_replica_options.agree_every_n_steps is %lld; it must be at least 0",
-                            (long long)agreement->options.agree_every_n_steps);
-    if (agreement->options.end_of_input < HS_END_WITH_FIRST_RANK || agreement->options.end_of_input > HS_END_WITH_LAST_RANK)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.end_of_input is %d, not an hs_end_of_input",
-                            (int)agreement->options.end_of_input);
-    if (options->is_worker)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_session_options: each of group and is_worker is set; give at most one of the two");
-    return HS_OK;
-}
-
 /* Messages. */
-
-static bool is_failure(hs_code code)
-{
-    return !hs__is_clean(code);
-}
 
 static void fill_report(const struct hs_session *session, uint64_t kind, hs_code code, const hs_error *error,
                         hs__rank_report *report)
@@ -64,7 +24,7 @@ static void fill_report(const struct hs_session *session, uint64_t kind, hs_code
     report->signal = hs__signals_first(session);
     report->saved_step = session->raw.saved_step;
     memcpy(report->stop_hook, session->stop_hook, sizeof report->stop_hook);
-    if (!is_failure(code))
+    if (hs__is_clean(code))
         return;
     memcpy(report->failed_hook, session->failed_hook, sizeof report->failed_hook);
     if (error)
@@ -87,38 +47,21 @@ static void adopt_report(struct hs_session *session, const hs__rank_report *repo
         hs_raw_session_record_save(&session->raw, report->saved_step);
 }
 
-static uint64_t code_bits(hs_code code)
-{
-    return !code                     ? 0
-           : code == HS_OUT_OF_RANGE ? HS__WORD_END_OF_INPUT
-           : code == HS_STOP         ? HS__WORD_RUN_STOPPED
-           : hs__is_loss(code)       ? HS__WORD_LOST
-                                     : HS__WORD_FAILED;
-}
-
-/* The agreements of a step: then all ranks are at the same one, unless one has failed. */
-static bool is_of_step(uint64_t kind)
-{
-    return kind == HS__TOPIC_GATE || kind == HS__TOPIC_END_OF_RUN;
-}
-
 static void fill_words(struct hs_session *session, uint64_t kind, uint64_t number, uint64_t word, hs_code code,
                        uint64_t words[HS__WORDS])
 {
     const unsigned agreed = word & HS__WORD_CLOSING ? HS__STOP_AGREED | HS__STOP_STEP : HS__STOP_AGREED;
     const unsigned requests = atomic_load_explicit(&session->save_requests, memory_order_relaxed);
-    const bool at_step = is_of_step(kind), is_verb = hs__topic_of(kind) >= HS__TOPIC_RESTORE;
-    words[HS__SAYS] = word | code_bits(code) | (hs__own_stop_causes(session) & agreed) |
+    const bool is_verb = hs__topic_of(kind) >= HS__TOPIC_RESTORE;
+    words[HS__SAYS] = word | (hs__own_stop_causes(session) & agreed) |
                       /* a rank that has restored does not adopt the refusal of one that has not yet */
                       (session->raw.saves_refused.code && !is_verb ? HS__WORD_SAVES_REFUSED : 0) |
                       (requests != session->agreement.sent_requests ? HS__WORD_SAVE_REQUEST : 0);
     words[HS__SAYS_NOT] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) |
                           (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED) |
-                          (session->agreement.input_ended && at_step ? 0 : HS__WORD1_HAS_INPUT);
+                          (session->agreement.input_ended && hs__is_of_step(kind) ? 0 : HS__WORD1_HAS_INPUT);
     words[HS__CLOCK] = hs__is_chief(session) ? (uint64_t)session->schedule.now_ns : 0;
-    words[HS__KIND] = words[HS__NOT_KIND] = words[HS__NUMBER] = words[HS__NOT_NUMBER] = 0;
-    if (kind && !code) /* a rank that has failed, or closes, joins the message of the others */
-        hs__words_set(words, kind, number);
+    hs__words_complete(words, kind, number, code);
     session->agreement.sent_requests = requests;
 }
 
@@ -140,7 +83,7 @@ static int abandon(void *user, int32_t failed_rank, const hs_error *why)
                           .step = atomic_load(&session->agreement.last_step),
                           .last_saved_step = atomic_load(&session->agreement.last_saved_step),
                           .error = *why,
-                          .rank = session->agreement.ranks.rank,
+                          .rank = session->raw.rank,
                           .cause_rank = failed_rank};
     outcome.error.code = HS_UNAVAILABLE;
     if (outcome.last_saved_step < 0) /* the first save, in the background, is not known on all ranks */
@@ -173,17 +116,17 @@ HS__COLD static hs_code break_group(struct hs_session *session, const hs_error *
     int32_t rank = -1;
     agreement->settled = agreement->broken = true;
     hs__add_stops(session, HS__STOP_FAILED);
-    if (!hs__group_query_failed_rank(&agreement->ranks.group, &rank, &error) && is_failure(code)) {
+    if (!hs__group_query_failed_rank(&agreement->ranks.group, &rank, &error) && !hs__is_clean(code)) {
         hs__error_copy(&error, err);
         hs__normalize_error(code, "this rank", &error);
         error.code = HS_UNAVAILABLE;
-        rank = agreement->ranks.rank;
+        rank = session->raw.rank;
         hs_error_prefix(&error, "rank %d", (int)rank);
     } else {
         session->failed_hook[0] = '\0';
     }
     if (rank < 0 && why->code == HS_UNAVAILABLE)
-        rank = agreement->ranks.rank; /* which ends the training, because it cannot reach the others */
+        rank = session->raw.rank; /* which ends the training, because it cannot reach the others */
     if (rank >= 0)
         agreement->cause_rank = rank;
     agreement->failure = error.code ? error : *why;
@@ -219,28 +162,6 @@ static void adopt_words(struct hs_session *session, const uint64_t words[HS__WOR
     }
 }
 
-HS__COLD static hs_code resolve_failure(const uint64_t words[HS__WORDS], hs_code code, const hs__rank_report *report,
-                                        hs_error *err)
-{
-    const uint64_t says = words[HS__SAYS];
-    if (says & (HS__WORD_FAILED | HS__WORD_LOST) || hs__kinds_differ(words))
-        return hs__error_copy(err, &report->error);
-    if (code == HS_OUT_OF_RANGE)
-        return code;                  /* with this rank's message */
-    if (says & HS__WORD_END_OF_INPUT) /* also if a rank has stopped the run, so that all have the same outcome */
-        return hs_error_set(err, HS_OUT_OF_RANGE, "the input of another rank has ended");
-    if (code == HS_STOP)
-        return code;
-    if (!(says & UNEQUAL_STEPS) && !(words[HS__SAYS_NOT] & HS__WORD1_HAS_INPUT))
-        return hs_error_set(err, HS_OUT_OF_RANGE, "the inputs of all ranks have ended");
-    if (!(says & UNEQUAL_STEPS) && hs__numbers_differ(words))
-        return hs_error_set(err, HS_INTERNAL,
-                            is_of_step(words[HS__KIND])
-                                ? "the ranks are at different global steps; all ranks must make the same training runs"
-                                : "the ranks send different numbers of bytes");
-    return HS_OK;
-}
-
 /* The program's step has failed behind the gate. The other ranks may wait for this one in the program's collective
  * operation, and not in an agreement. Returns false if this rank cannot leave the group. */
 HS__COLD static bool leave_group(struct hs_session *session, hs_code code, hs_error *err)
@@ -260,20 +181,18 @@ static hs_code exchange(struct hs_session *session, uint64_t kind, uint64_t numb
                         hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
-    const uint64_t news = HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_CLOSING;
     uint64_t words[HS__WORDS];
     hs__rank_report report;
     hs_error error; /* not initialized here, because clearing the whole struct takes time in each step */
     if (agreement->broken)
         return code ? code : hs__error_copy(err, &agreement->failure);
-    const bool in_step = agreement->behind_gate && is_failure(code) && !hs__is_loss(code);
+    const bool in_step = agreement->behind_gate && !hs__is_clean(code) && !hs__is_loss(code);
     if (in_step && !session->failed_hook[0] && leave_group(session, code, err))
         return agreement->failure.code;
     hs__clear(&error);
     fill_words(session, kind, number, word, code, words);
     hs_code group_code = hs__group_allreduce_or(&agreement->ranks.group, words, HS__WORDS, &error);
-    bool has_news =
-        words[HS__SAYS] & news || words[HS__SAYS] & HS__WORD_STOPS & ~(uint64_t)agreement->stops || hs__kinds_differ(words);
+    const bool has_news = hs__words_have_news(words, agreement->stops);
     if (!group_code && has_news) {
         fill_report(session, code ? 0 : kind, code, err, &report);
         group_code = hs__reports_exchange(&agreement->ranks.group, &report, &error);
@@ -283,9 +202,7 @@ static hs_code exchange(struct hs_session *session, uint64_t kind, uint64_t numb
     adopt_words(session, words);
     if (has_news)
         adopt_report(session, &report);
-    bool agreed = !code && !(words[HS__SAYS] & UNEQUAL_STEPS) && !hs__kinds_differ(words) && !hs__numbers_differ(words) &&
-                  words[HS__SAYS_NOT] & HS__WORD1_HAS_INPUT;
-    return agreed ? HS_OK : resolve_failure(words, code, &report, err);
+    return hs__words_result(words, code, &report, err);
 }
 
 /* For the agreements at the gate and at the end of a run. */
@@ -401,12 +318,12 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
     hs__agreement *agreement = &session->agreement;
     do {
         /* a failure of the program may come after an agreed stop */
-        bool is_agreed = agreement->settled && (is_failure(agreement->failure.code) || !is_failure(code));
+        bool is_agreed = agreement->settled && (!hs__is_clean(agreement->failure.code) || hs__is_clean(code));
         bool known = is_agreed || code == HS_STOP;
         hs_code agreed = exchange(session, 0, 0, HS__WORD_CLOSING, known ? HS_OK : code, err);
-        if (is_failure(agreed))
+        if (!hs__is_clean(agreed))
             code = record_agreed(session, agreed, err);
-        else if (agreed == HS_OUT_OF_RANGE && !is_failure(code))
+        else if (agreed == HS_OUT_OF_RANGE && hs__is_clean(code))
             code = agreed;
     } while (!agreement->broken && !agreement->all_closing);
     return code;
@@ -414,7 +331,7 @@ hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *e
 
 hs_code hs__agree_on_boundaries(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)
 {
-    const bool joins = is_failure(err->code); /* it has perhaps called fewer callbacks than the others */
+    const bool joins = !hs__is_clean(err->code); /* it has perhaps called fewer callbacks than the others */
     return exchange(session, joins ? 0 : HS__TOPIC_BOUNDARIES, 0, word | HS__WORD_ENDED, code, err);
 }
 
@@ -426,17 +343,7 @@ void hs__agree_on_last_call(struct hs_session *session, hs_error *error)
         break_group(session, &lost, HS_OK, error);
 }
 
-/* Messages of hooks and of the program. */
-
-/* A best-effort hook that fails on one rank is called on the others, which would wait for it. */
-static hs_code check_collective(const hs__hook *hook, hs_error *err)
-{
-    if (!hook || !hook->cold->best_effort)
-        return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT,
-                        "hook '%s' acts together on all ranks, so that it cannot be a best-effort hook in a group",
-                        hook->cold->ops.name);
-}
+/* Messages of hooks and of the program (rank_calls.c), and of savers and restores. */
 
 /* hs__ranks.begin. If another rank stops or closes its session meanwhile, all ranks end the boundary. */
 static hs_code begin_message(void *user, hs__topic topic, hs__verb verb, uint64_t number, uint64_t *word, hs_error *err)
@@ -451,7 +358,11 @@ static hs_code begin_message(void *user, hs__topic topic, hs__verb verb, uint64_
         return hs__error_copy(err, &agreement->failure);
     const uint64_t kind =
         hs__kind(topic, verb, hook ? session->context.boundary : 0, hook ? hook->cold->number_on_ranks : 0);
-    hs_code code = check_collective(hook, &error);
+    hs_code code = HS_OK;
+    if (hook && hook->cold->best_effort) /* after its failure on one rank the others would wait for that rank */
+        code = hs_error_set(&error, HS_INVALID_ARGUMENT,
+                            "hook '%s' acts together on all ranks, so that it cannot be a best-effort hook in a group",
+                            hook->cold->ops.name);
     code = record_agreed(session, exchange(session, kind, number, *word, code, &error), &error);
     *word = agreement->word;
     if (!code && *word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED)) {
@@ -467,164 +378,39 @@ static hs_code lose_ranks(void *user, const hs_error *why, hs_error *err)
     return break_group(user, why, HS_OK, err);
 }
 
-void hs__join_ranks(struct hs_session *session)
-{
-    hs__ranks *ranks = &session->agreement.ranks;
-    ranks->session = session;
-    ranks->begin = begin_message;
-    ranks->lost = lose_ranks;
-    session->raw.ranks = ranks;
-    session->raw.rank = ranks->rank;
-    session->raw.rank_count = ranks->count;
-}
+/* The opening. */
 
-/* The ranks that call the hook that is running, or all. NULL: this one alone. */
-static const hs__ranks *ranks_of_caller(const hs_raw_session *raw)
+hs_code hs__agreement_init(struct hs_session *session, const hs_session_options *options, hs_error *err)
 {
-    const struct hs_session *session = hs__session_of((hs_raw_session *)raw);
-    return session->callee && !session->callee->cold->number_on_ranks ? NULL : raw->ranks;
-}
-
-static hs_code refuse_null(const char *function, hs_error *err)
-{
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: session is NULL", function);
-}
-
-int32_t hs_raw_session_rank(const hs_raw_session *raw)
-{
-    return raw ? raw->rank : 0;
-}
-
-int32_t hs_raw_session_rank_count(const hs_raw_session *raw)
-{
-    return raw ? raw->rank_count : 1;
-}
-
-hs_code hs_raw_session_any(hs_raw_session *raw, bool mine, bool *any, hs_error *err)
-{
-    bool unused;
-    hs_error_clear(err);
-    any = any ? any : &unused;
-    *any = false;
-    return raw ? hs__ranks_any(ranks_of_caller(raw), HS__TOPIC_HOOK, mine, any, err)
-               : refuse_null("hs_raw_session_any", err);
-}
-
-hs_code hs_raw_session_from_chief(hs_raw_session *raw, void *data, size_t bytes, hs_error *err)
-{
-    hs_error_clear(err);
-    if (!raw || (!data && bytes))
-        return raw ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_from_chief: data is NULL")
-                   : refuse_null("hs_raw_session_from_chief", err);
-    return hs__ranks_from_chief(ranks_of_caller(raw), HS__TOPIC_HOOK, data, bytes, err);
-}
-
-hs_code hs_raw_session_gather(hs_raw_session *raw, hs_bytes mine, hs_gather_fn receive, void *user, hs_error *err)
-{
-    hs_error_clear(err);
-    if (!raw || !receive || (!mine.data && mine.size))
-        return !raw ? refuse_null("hs_raw_session_gather", err)
-                    : hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_gather: %s is NULL",
-                                   receive ? "mine.data" : "receive");
-    return hs__ranks_gather(ranks_of_caller(raw), HS__TOPIC_HOOK, mine, receive, user, err);
-}
-
-/* A value that the others can receive. */
-static hs_code read_sendable(hs_raw_session *raw, size_t index, const hs_variable *variable, hs_host_copy *copy,
-                             hs_tensor *value, hs_error *err)
-{
-    hs_tensor here;
-    hs_code code = hs__session_read(raw, index, variable->name, &here, err);
-    if (code || !here.data)
+    hs__agreement *agreement = &session->agreement;
+    agreement->cause_rank = -1;
+    atomic_init(&agreement->last_step, -1);
+    atomic_init(&agreement->last_saved_step, -1);
+    agreement->options = (hs_replica_options)HS_INIT(hs_replica_options, .agree_every_n_steps = 1);
+    if (!options->group)
+        return options->replicas
+                   ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.replicas is set without a group")
+                   : HS_OK;
+    hs_code code = hs__group_check(options->group, err);
+    if (code || (options->replicas && (code = HS_STRUCT_TAKE(hs_replica_options, agree_every_n_steps, &agreement->options,
+                                                             options->replicas, err))))
         return code;
-    if (variable->dtype == HS_STRING)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is of type string, which cannot be sent to other ranks",
-                            variable->name);
-    return hs_tensor_host(&here, copy, value, err);
-}
-
-static hs_code write_received(hs_raw_session *raw, size_t index, const hs_variable *variable, void *data, size_t bytes,
-                              hs_error *err)
-{
-    hs_tensor value;
-    void *host; /* not used: this allocates memory that the variable does not have yet */
-    hs_code code = hs__session_lend(raw, index, variable, bytes, &host, err);
-    if (code || (code = hs__session_read(raw, index, variable->name, &value, err)))
-        return code;
-    if (value.bytes != bytes)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' has %zu bytes here, and %zu on rank 0", variable->name,
-                            value.bytes, bytes);
-    value.data = data;
-    value.memory = NULL;
-    return hs__session_write(raw, index, variable->name, &value, err);
-}
-
-/* Its index may differ between the ranks, because local variables may. */
-static hs_code send_variable(hs_raw_session *raw, const hs__ranks *ranks, size_t index, const hs_variable *variable,
-                             hs_error *err)
-{
-    struct {
-        uint64_t bytes, name;
-    } chief = {.name = hs__crc32c(0, variable->name, strlen(variable->name))};
-    const uint64_t name = chief.name;
-    hs_tensor value = {.data = NULL};
-    hs_host_copy copy = {.env = &raw->env};
-    void *received = NULL;
-    hs_code code = raw->rank ? HS_OK : read_sendable(raw, index, variable, &copy, &value, err);
-    chief.bytes = value.data ? value.bytes : 0;
-    if (!code)
-        code = hs__ranks_from_chief(ranks, HS__TOPIC_VARIABLE, &chief, sizeof chief, err);
-    if (!code && chief.name != name)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "rank 0 sends another variable than '%s'", variable->name);
-    if (!code && chief.bytes && raw->rank && !(received = hs__alloc(&raw->env, (size_t)chief.bytes, 1)))
-        code = hs__no_memory(err, (size_t)chief.bytes, variable->name);
-    if (!code)
-        code = hs__ranks_from_chief(ranks, HS__TOPIC_VARIABLE, raw->rank ? received : (void *)value.data,
-                                    (size_t)chief.bytes, err);
-    if (!code && received)
-        code = write_received(raw, index, variable, received, (size_t)chief.bytes, err);
-    hs__free(&raw->env, received);
-    hs_host_copy_free(&copy);
-    return code;
-}
-
-hs_code hs_raw_session_send_variable(hs_raw_session *raw, const char *name, hs_error *err)
-{
-    hs_error_clear(err);
-    hs_variable variable;
-    size_t index;
-    if (!raw || !name)
-        return raw ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_send_variable: name is NULL")
-                   : refuse_null("hs_raw_session_send_variable", err);
-    if (!raw->handle)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_send_variable: the session is lost");
-    if (!raw->ops.read_variable || !raw->ops.write_variable)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot %s variables", raw->ops.name,
-                            raw->ops.read_variable ? "set" : "read");
-    if (!hs__session_find_variable(raw, name, &index, &variable))
-        return hs_error_set(err, HS_NOT_FOUND, "hs_raw_session_send_variable: '%s' is not a variable", name);
-    const hs__ranks *ranks = ranks_of_caller(raw);
-    return ranks && raw->rank_count > 1 ? send_variable(raw, ranks, index, &variable, err) : HS_OK;
-}
-
-/* The opening and the recovery. */
-
-hs_code hs__send_variables(struct hs_session *session, hs_error *err)
-{
-    hs_raw_session *raw = &session->raw;
-    hs_variable variable;
-    hs_variable_slice slice;
-    hs_code code = HS_OK;
-    if (raw->rank_count == 1 || session->agreement.options.no_broadcast_initial || !raw->ops.read_variable ||
-        !raw->ops.write_variable)
-        return HS_OK;
-    for (size_t i = 0; !code && hs__session_variable(raw, i, &variable); i++) {
-        bool is_slice = raw->ops.variable_slice && raw->ops.variable_slice(raw->backend.self, i, &slice);
-        if (!(variable.flags & HS_VARIABLE_LOCAL) && !is_slice)
-            code = send_variable(raw, raw->ranks, i, &variable, err);
-    }
-    if (code == HS_UNIMPLEMENTED)
-        hs_error_prefix(err, "initial values (hs_replica_options.no_broadcast_initial)");
-    hs__raw_session_moved(raw);
-    return hs__agree_on_part(session, 0, code, err);
+    if (agreement->options.agree_every_n_steps == 0)
+        agreement->options.agree_every_n_steps = 1;
+    if (agreement->options.agree_every_n_steps < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_replica_options.agree_every_n_steps is %lld; it must be at least 0",
+                            (long long)agreement->options.agree_every_n_steps);
+    if (agreement->options.end_of_input < HS_END_WITH_FIRST_RANK || agreement->options.end_of_input > HS_END_WITH_LAST_RANK)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.end_of_input is %d, not an hs_end_of_input",
+                            (int)agreement->options.end_of_input);
+    if (options->is_worker)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_options: each of group and is_worker is set; give at most one of the two");
+    agreement->ranks =
+        (hs__ranks){.group = *options->group, .session = session, .begin = begin_message, .lost = lose_ranks};
+    session->raw.ranks = &agreement->ranks;
+    session->raw.rank = hs__group_rank(options->group);
+    session->raw.rank_count = hs__group_rank_count(options->group);
+    return HS_OK;
 }

@@ -51,6 +51,6 @@ typedef struct hs__agreement {
 
 /* agreement.c */
 
-hs_code hs__agreement_copy_options(hs__agreement *agreement, const hs_session_options *options, hs_error *err);
+hs_code hs__agreement_init(struct hs_session *session, const hs_session_options *options, hs_error *err);
 
 #endif

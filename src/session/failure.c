@@ -91,7 +91,7 @@ static hs__failure *record_of(const struct hs_session *session, const hs__hook *
 
 hs_code hs_raw_session_report_result(hs_raw_session *raw, const char *name, hs_code code, hs_error *err)
 {
-    struct hs_session *session = raw ? hs__session_of(raw) : NULL;
+    struct hs_session *session = raw ? raw->owner : NULL;
     hs_error none = {0}, *error = err ? err : &none;
     hs__failure *f = NULL;
     name = name && *name ? name : "unnamed work";
@@ -139,7 +139,7 @@ static bool is_time_for(struct hs_session *session, int64_t wait_ns)
 hs__remedy hs__raw_session_save_failed(hs_raw_session *raw, int64_t step, int on_failure, bool repeatable, hs_error *error)
 {
     enum { MOST_FAILURES = 5 };
-    struct hs_session *session = hs__session_of(raw);
+    struct hs_session *session = raw->owner;
     hs__failure *f = &session->callee->cold->work_failure;
     const hs_boundary which = session->context.boundary;
     const bool is_last = repeatable && (which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END); /* no save follows */
@@ -177,12 +177,12 @@ hs__remedy hs__raw_session_save_failed(hs_raw_session *raw, int64_t step, int on
 
 bool hs__raw_session_saves_fail(const hs_raw_session *raw)
 {
-    return hs__session_of(raw)->callee->cold->work_failure.in_a_row > 0;
+    return raw->owner->callee->cold->work_failure.in_a_row > 0;
 }
 
 bool hs__raw_session_may_save(const hs_raw_session *raw, bool is_due)
 {
-    const struct hs_session *session = hs__session_of(raw);
+    const struct hs_session *session = raw->owner;
     const hs__failure *f = &session->callee->cold->work_failure;
     if (!f->in_a_row || f->retry_at_ns == HS__RETRY_BY_SCHEDULE)
         return is_due;
@@ -269,7 +269,7 @@ void hs__unmute_due(struct hs_session *session)
 
 bool hs_raw_session_failure(const hs_raw_session *raw, size_t index, hs_hook_failure *out)
 {
-    const hs__failure *f = raw ? hs__session_of(raw)->failures.first : NULL;
+    const hs__failure *f = raw ? raw->owner->failures.first : NULL;
     for (; f && index; index--)
         f = f->next;
     if (!f || !out)

@@ -222,7 +222,7 @@ static hs_code restore_copy(struct hs_session *session, hs_error *err)
 
 hs_code hs__raw_session_roll_back(hs_raw_session *raw, hs_saver *saver, hs_error *err)
 {
-    struct hs_session *session = hs__session_of(raw);
+    struct hs_session *session = raw->owner;
     const int64_t saved_step = raw->saved_step;
     char *directory = NULL, *path = NULL;
     saver = saver ? saver : scaffold_saver(session);
@@ -261,7 +261,7 @@ static bool is_whole(const struct hs_session *session, const char *path)
 
 hs_code hs__raw_session_return_to(hs_raw_session *raw, hs_saver *saver, int64_t step, bool *found, hs_error *err)
 {
-    struct hs_session *session = hs__session_of(raw);
+    struct hs_session *session = raw->owner;
     const int64_t saved_step = raw->saved_step;
     char path[HS__PATH_SIZE] = "", *restored = NULL;
     bool damaged;
@@ -295,5 +295,5 @@ hs_code hs__raw_session_return_to(hs_raw_session *raw, hs_saver *saver, int64_t 
 
 void hs__raw_session_want_last_good(hs_raw_session *raw)
 {
-    hs__session_of(raw)->last_good.is_wanted = true;
+    raw->owner->last_good.is_wanted = true;
 }

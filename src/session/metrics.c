@@ -32,8 +32,8 @@ hs_code hs_raw_session_set_metric(hs_raw_session *raw, const char *name, double 
     if (!raw || !name || !*name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_set_metric: %s",
                             raw ? "name is missing" : "session is NULL");
-    hs__metric *metric = find(hs__session_of(raw), name);
-    hs_code code = metric ? HS_OK : add(hs__session_of(raw), name, &metric, err);
+    hs__metric *metric = find(raw->owner, name);
+    hs_code code = metric ? HS_OK : add(raw->owner, name, &metric, err);
     if (code)
         return code;
     metric->value = value;
@@ -45,7 +45,7 @@ hs_code hs_raw_session_set_metric(hs_raw_session *raw, const char *name, double 
 /* Metrics from before a restore are not returned, because the steps after it repeat their step numbers. */
 bool hs_raw_session_metric(const hs_raw_session *raw, const char *name, double *value, int64_t *step)
 {
-    const hs__metric *metric = raw && name ? find(hs__session_of(raw), name) : NULL;
+    const hs__metric *metric = raw && name ? find(raw->owner, name) : NULL;
     if (!metric || metric->restores != raw->restores)
         return false;
     if (value)

@@ -5,15 +5,14 @@
 
 /* Functions that lower floors call (hs__raw_session_owner_ops). */
 
-static void on_saved(void *owner)
+static void on_saved(struct hs_session *session)
 {
-    hs__last_good_saved(owner);
-    hs__schedule_saved(owner);
+    hs__last_good_saved(session);
+    hs__schedule_saved(session);
 }
 
-static bool stops_unsaved(const void *owner)
+static bool stops_unsaved(const struct hs_session *session)
 {
-    const struct hs_session *session = owner;
     return hs__stops(session) & HS__STOP_UNSAVED;
 }
 
@@ -97,15 +96,15 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const h
 {
     if (!raw || !raw->handle)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "hs_raw_session_run: session is NULL or closed");
-    HS__CALL(call, hs__session_of(raw));
-    hs_code code = run_raw(hs__session_of(raw), args, values, err);
+    HS__CALL(call, raw->owner);
+    hs_code code = run_raw(raw->owner, args, values, err);
     hs__call_end(&call);
     return code;
 }
 
 const char *hs_raw_session_summary_dir(const hs_raw_session *raw)
 {
-    const hs__creation *creation = raw ? &hs__session_of(raw)->creation : NULL;
+    const hs__creation *creation = raw ? &raw->owner->creation : NULL;
     if (!creation)
         return NULL;
     return creation->summary_dir ? creation->summary_dir : creation->checkpoint_dir;
@@ -114,38 +113,38 @@ const char *hs_raw_session_summary_dir(const hs_raw_session *raw)
 void hs__raw_session_set_save_secs(hs_raw_session *raw, double secs)
 {
     if (raw && secs > 0)
-        hs__session_of(raw)->save_secs = secs;
+        raw->owner->save_secs = secs;
 }
 
 double hs_raw_session_save_secs(const hs_raw_session *raw)
 {
-    return raw ? hs__session_of(raw)->save_secs : 0;
+    return raw ? raw->owner->save_secs : 0;
 }
 
 void hs_raw_session_request_save(hs_raw_session *raw)
 {
     if (raw)
-        hs_session_request_save(hs__session_of(raw));
+        hs_session_request_save(raw->owner);
 }
 
 void hs_raw_session_request_stop(hs_raw_session *raw)
 {
     if (raw)
-        hs_session_request_stop(hs__session_of(raw));
+        hs_session_request_stop(raw->owner);
 }
 
 void hs_raw_session_interrupt(hs_raw_session *raw)
 {
     if (raw)
-        hs_session_interrupt(hs__session_of(raw));
+        hs_session_interrupt(raw->owner);
 }
 
 bool hs_raw_session_stop_requested(const hs_raw_session *raw)
 {
     if (raw)
-        hs__bump_progress(hs__session_of(raw));
-    return !raw || hs_session_should_stop(hs__session_of(raw)) || hs__stop_requested(hs__session_of(raw)) ||
-           hs_coordinator_should_stop(hs__session_of(raw)->coordinator);
+        hs__bump_progress(raw->owner);
+    return !raw || hs_session_should_stop(raw->owner) || hs__stop_requested(raw->owner) ||
+           hs_coordinator_should_stop(raw->owner->coordinator);
 }
 
 hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory, hs_summary_writer **writer, hs_error *err)
@@ -156,7 +155,7 @@ hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory
                             !raw      ? "session is NULL"
                             : !writer ? "writer is NULL"
                                       : "directory is missing");
-    return hs__writer_cache_get(&hs__session_of(raw)->writers, directory, writer, err);
+    return hs__writer_cache_get(&raw->owner->writers, directory, writer, err);
 }
 
 hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, hs_summary_writer *given,
@@ -170,7 +169,7 @@ hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, 
     if (!given && !directory)
         return HS_OK;
     hs_summary_writer *found = given;
-    hs__writer_cache *writers = &hs__session_of(raw)->writers;
+    hs__writer_cache *writers = &raw->owner->writers;
     hs_code code =
         given ? hs__writer_cache_use(writers, given, err) : hs__writer_cache_get(writers, directory, &found, err);
     if (code)
@@ -191,5 +190,5 @@ hs_code hs_raw_session_flush_writer(hs_raw_session *raw, hs_summary_writer *writ
     if (!raw || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_flush_writer: %s is NULL",
                             raw ? "writer" : "session");
-    return hs__writer_cache_flush_one(&hs__session_of(raw)->writers, writer, sync, err);
+    return hs__writer_cache_flush_one(&raw->owner->writers, writer, sync, err);
 }

@@ -317,13 +317,13 @@ void hs__schedule_stall(struct hs_session *session)
 
 bool hs__raw_session_interval_has_begun(const hs_raw_session *raw)
 {
-    const struct hs_session *session = hs__session_of(raw);
+    const struct hs_session *session = raw->owner;
     return session->schedule.hooks[session->callee - session->hooks].marked;
 }
 
 void hs__raw_session_warn_of_stalls(hs_raw_session *raw)
 {
-    hs__session_of(raw)->schedule.warns_of_stall = true;
+    raw->owner->schedule.warns_of_stall = true;
 }
 
 /* The hook has acted: every_n_secs counts from now on, and every_n_steps if it or `first` was met. */
@@ -439,7 +439,7 @@ void hs__schedule_restart(struct hs_session *session)
 
 void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
 {
-    struct hs_session *session = raw ? hs__session_of(raw) : NULL;
+    struct hs_session *session = raw ? raw->owner : NULL;
     if (!session || !session->callee)
         return;
     hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];

@@ -58,18 +58,18 @@ const char *hs_phase_name(hs_phase phase)
 
 hs_phase hs_raw_session_enter_phase(hs_raw_session *raw, hs_phase phase)
 {
-    return raw ? hs__enter(hs__session_of(raw), phase) : HS_PHASE_END;
+    return raw ? hs__enter(raw->owner, phase) : HS_PHASE_END;
 }
 
 hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, int64_t *progress)
 {
     if (!raw)
         return HS_PHASE_END;
-    atomic_store_explicit(&hs__session_of(raw)->progress.watched, true, memory_order_relaxed);
-    const hs__hook *current = hs__current_hook(hs__session_of(raw));
+    atomic_store_explicit(&raw->owner->progress.watched, true, memory_order_relaxed);
+    const hs__hook *current = hs__current_hook(raw->owner);
     if (hook)
         *hook = current ? current->cold->ops.name : "";
     if (progress)
-        *progress = atomic_load_explicit(&hs__session_of(raw)->progress.count, memory_order_relaxed);
-    return (hs_phase)atomic_load_explicit(&hs__session_of(raw)->progress.phase, memory_order_relaxed);
+        *progress = atomic_load_explicit(&raw->owner->progress.count, memory_order_relaxed);
+    return (hs_phase)atomic_load_explicit(&raw->owner->progress.phase, memory_order_relaxed);
 }

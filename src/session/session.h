@@ -216,11 +216,6 @@ struct hs_session {
 
 extern const hs__raw_session_owner_ops hs__session_owner_ops;
 
-static inline struct hs_session *hs__session_of(const hs_raw_session *raw)
-{
-    return raw->owner;
-}
-
 /* hook_list.c */
 
 /* The length of a list; 0 if it is NULL. */
@@ -410,8 +405,6 @@ void hs__forget_thread_failure(struct hs_session *session);
 
 /* agreement.c. Only for sessions in a group (hs__is_in_group). */
 
-/* Sets the ranks of the raw session. */
-void hs__join_ranks(struct hs_session *session);
 /* The agreement after a part of the opening, the recovery or the close that can fail on one rank, unless the failure of
  * this call is agreed already. `word` has further bits of word 0; `code` and `err` are the result of this rank so far.
  * Returns the agreed code: that of a rank that has failed, HS_OUT_OF_RANGE, this rank's HS_STOP, or HS_OK. */
@@ -447,7 +440,7 @@ hs_code hs__check_collective_ops(struct hs_session *session, const hs__hook *hoo
                                  hs_error *err);
 static inline bool hs__is_chief(const struct hs_session *session)
 {
-    return session->agreement.ranks.rank == 0;
+    return session->raw.rank == 0;
 }
 /* Before a call whose failure the ranks agree on: its agreements send messages again. */
 static inline void hs__forget_agreed_failure(struct hs_session *session)
@@ -474,7 +467,7 @@ static inline hs_code hs__run_backend(struct hs_session *session, hs__run_plan *
 }
 
 /* values.c. The session was opened or restored: no step has computed the values of the graph. */
-void hs__session_forget_values(void *session);
+void hs__session_forget_values(struct hs_session *session);
 
 /* signature.c. Compares the hooks, the saved variables and the options of all ranks. */
 hs_code hs__compare_ranks(struct hs_session *session, hs_error *err);

@@ -242,12 +242,10 @@ static hs_session *new_session(hs_backend backend, const hs_session_options *opt
     atomic_init(&session->save_requests, 0);
     atomic_init(&session->abandonment_dir, NULL);
     session->writers = (hs__writer_cache){.env = &session->env, .report = hs__report_writer_failures, .user = session};
-    if (hs__agreement_copy_options(&session->agreement, options, err)) {
+    if (hs__agreement_init(session, options, err)) {
         hs__session_free(session);
         return NULL;
     }
-    if (hs__is_in_group(session))
-        hs__join_ranks(session);
     for (size_t i = 0; i < n_hooks; i++)
         session->given_hooks[i] = options->hooks[i];
     session->scaffold = options->scaffold;

@@ -144,7 +144,7 @@ static void uninstall(void)
 /* Times of signals are read from the system's clock, even if `env` has another. */
 double hs_raw_session_grace_left_secs(hs_raw_session *raw)
 {
-    struct hs_session *session = raw ? hs__session_of(raw) : NULL;
+    struct hs_session *session = raw ? raw->owner : NULL;
     unsigned stops = session ? hs__stops(session) : HS__STOP_UNSAVED;
     if (stops & HS__STOP_UNSAVED)
         return 0;
@@ -161,7 +161,7 @@ double hs_raw_session_grace_left_secs(hs_raw_session *raw)
 
 double hs__raw_session_grace_secs(const hs_raw_session *raw)
 {
-    return raw ? hs__session_of(raw)->signals.grace_secs : 0;
+    return raw ? raw->owner->signals.grace_secs : 0;
 }
 
 void hs__signals_init(struct hs_session *session)

@@ -131,5 +131,5 @@ hs_code hs__write_outcome(const hs_env *env, const char *directory, const hs_out
 
 void hs__record_abandonment_in(hs_raw_session *session, const char *directory)
 {
-    atomic_store(&hs__session_of(session)->abandonment_dir, directory);
+    atomic_store(&session->owner->abandonment_dir, directory);
 }

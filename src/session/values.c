@@ -19,7 +19,7 @@ static const hs__graph_node *value_of(const hs_raw_session *raw, const char *ten
 
 static int64_t age_of(const hs_raw_session *raw, const hs__graph_node *value)
 {
-    const struct hs_session *session = hs__session_of(raw);
+    const struct hs_session *session = raw->owner;
     const hs_run_context *context = &session->context;
     /* boundaries come after training runs; own steps train, so that at level 0 an evaluation among them is over */
     const bool evaluates =
@@ -33,7 +33,7 @@ int64_t hs_raw_session_computed_at(hs_raw_session *raw, const char *tensor)
     if (!raw || !raw->handle)
         return -1;
     const hs__graph_node *value = value_of(raw, tensor);
-    hs_run_context *context = &hs__session_of(raw)->context;
+    hs_run_context *context = &raw->owner->context;
     if (value)
         return age_of(raw, value);
     /* the context has read it already: reading it may be a run */
@@ -42,9 +42,9 @@ int64_t hs_raw_session_computed_at(hs_raw_session *raw, const char *tensor)
     return step < 0 ? 0 : step;
 }
 
-void hs__session_forget_values(void *owner)
+void hs__session_forget_values(struct hs_session *session)
 {
-    hs_raw_session *raw = &((struct hs_session *)owner)->raw;
+    hs_raw_session *raw = &session->raw;
     raw->values_computed = 0;
     if (graph_session_of(raw))
         hs__graph_forget_ages(graph_session_of(raw));

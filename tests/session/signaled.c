@@ -170,7 +170,7 @@ static hs_code m_before(void *self, hs_run_context *run, const hs_run_args **arg
 /* The session is already closing, so only its own field shows that a signal came. */
 static void await_signals_at_the_end(const trainer *t, hs_raw_session *session)
 {
-    while (!atomic_load(&hs__session_of(session)->signals.first_ns))
+    while (!atomic_load(&session->owner->signals.first_ns))
         pause_us(100);
     write_byte(t);
     while (!hs_raw_session_save_refusal(session, NULL))
