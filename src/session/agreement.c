@@ -43,7 +43,7 @@ static void adopt_report(struct hs_session *session, const hs__rank_report *repo
     }
     if (report->signal)
         hs__signals_adopt(session, report->signal);
-    if (!hs__is_chief(session) && report->saved_step > session->raw.saved_step)
+    if (session->raw.rank && report->saved_step > session->raw.saved_step)
         hs_raw_session_record_save(&session->raw, report->saved_step);
 }
 
@@ -60,7 +60,7 @@ static void fill_words(struct hs_session *session, uint64_t kind, uint64_t numbe
     words[HS__SAYS_NOT] = (word & HS__WORD_CLOSING ? 0 : HS__WORD1_NOT_CLOSING) |
                           (word & HS__WORD_ENDED ? 0 : HS__WORD1_NOT_ENDED) |
                           (session->agreement.input_ended && hs__is_of_step(kind) ? 0 : HS__WORD1_HAS_INPUT);
-    words[HS__CLOCK] = hs__is_chief(session) ? (uint64_t)session->schedule.now_ns : 0;
+    words[HS__CLOCK] = !session->raw.rank ? (uint64_t)session->schedule.now_ns : 0;
     hs__words_complete(words, kind, number, code);
     session->agreement.sent_requests = requests;
 }
@@ -228,6 +228,13 @@ static hs_code record_agreed(struct hs_session *session, hs_code code, const hs_
     hs__error_copy(&agreement->failure, error);
     agreement->failure.code = code;
     return code;
+}
+
+void hs__agreement_restart(struct hs_session *session)
+{
+    hs__forget_agreed_failure(session);
+    session->agreement.runs_to_end = session->agreement.options.agree_every_n_steps;
+    session->agreement.boundary_requested = session->agreement.input_ended = false;
 }
 
 hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err)

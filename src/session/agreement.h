@@ -49,8 +49,54 @@ typedef struct hs__agreement {
     _Atomic int64_t last_step, last_saved_step;
 } hs__agreement;
 
-/* agreement.c */
+struct hs__hook;
+struct hs__request;
 
 hs_code hs__agreement_init(struct hs_session *session, const hs_session_options *options, hs_error *err);
+
+/* The session is created, or again after a loss: all ranks begin with the same number of runs until they agree. A restore
+ * may return to an earlier position of the input. */
+void hs__agreement_restart(struct hs_session *session);
+
+/* The others: only for sessions in a group (hs__is_in_group). */
+
+/* agreement.c. Only for sessions in a group (hs__is_in_group). */
+
+/* The agreement after a part of the opening, the recovery or the close that can fail on one rank, unless the failure of
+ * this call is agreed already. `word` has further bits of word 0; `code` and `err` are the result of this rank so far.
+ * Returns the agreed code: that of a rank that has failed, HS_OUT_OF_RANGE, this rank's HS_STOP, or HS_OK. */
+hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
+/* The agreement at the end of a training run, whose result is `code` and `err`. Decides whether boundaries are called
+ * (hs_run_context.boundary_requested). */
+hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err);
+/* Before a recovery: the other ranks learn of a loss, unless they have agreed on it at the end of the run. */
+hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *err);
+/* The agreement before the first collective operation of the program's step. */
+hs_code hs__pass_gate(struct hs_session *session, hs_error *err);
+/* At the close: repeats the agreement until all ranks are closing. */
+hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *err);
+/* HS_OUT_OF_RANGE if the program has reported the end of its input, and this ends the training. Also without a group. */
+hs_code hs__check_input(const struct hs_session *session, hs_error *err);
+/* A run has ended with HS_OUT_OF_RANGE. Returns true if it is to be repeated without input (HS_END_WITH_LAST_RANK). */
+bool hs__continues_without_input(struct hs_session *session);
+/* An agreement after the boundaries of a stop, or of the close. `word`: HS__WORD_CLOSING or 0. */
+hs_code hs__agree_on_boundaries(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
+/* After the last agreement of the close: if a rank has died since, all other ranks fail, whether or not they got its
+ * result. */
+void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
+/* From now on the engine may end this process, if a rank has failed and this session's thread does not return: the session
+ * then records the outcome. */
+void hs__allow_abandon(struct hs_session *session);
+/* Before the session's hooks are closed. Waits until an abandonment is over. */
+void hs__refuse_abandon(struct hs_session *session);
+/* rank_calls.c: sends the chief's saved variables to the other ranks. */
+hs_code hs__send_variables(struct hs_session *session, hs_error *err);
+/* collective_ops.c: fails if not all ranks call the hook, and its request executes a collective op that neither the program
+ * nor a hook of all ranks requests in this run. `alone`: a run that the hook makes itself. */
+hs_code hs__check_collective_ops(struct hs_session *session, const struct hs__hook *hook, const struct hs__request *request,
+                                 bool alone, hs_error *err);
+
+/* signature.c. Compares the hooks, the saved variables and the options of all ranks. */
+hs_code hs__compare_ranks(struct hs_session *session, hs_error *err);
 
 #endif

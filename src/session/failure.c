@@ -242,9 +242,11 @@ hs_code hs__hook_failed(struct hs_session *session, hs__hook *hook, const char *
 }
 
 /* After a failure of save_state or load_state, any callback that succeeds ends the failures in a row. */
-void hs__end_failures(struct hs_session *session, hs__hook *hook, const char *callback)
+void hs__hook_succeeded(struct hs_session *session, hs__hook *hook, const char *callback)
 {
     const char *failed = hook->cold->failure.callback;
+    if (!hook->cold->failure.in_a_row)
+        return;
     if (strcmp(failed, callback) == 0 || strcmp(failed, "save_state") == 0 || strcmp(failed, "load_state") == 0)
         recovered(session, &hook->cold->failure);
 }

@@ -8,12 +8,6 @@
 /* A prime, so that work of every 2, 10 or 64 steps is met as often as it happens. */
 enum { TIMED_EVERY = 61, LOGGED_SHARE = 20 };
 
-void hs__callback_timing_init(struct hs_session *session)
-{
-    session->timing.opened_ns = hs_env_monotonic_ns(&session->env);
-    session->timing.next_timed = 1;
-}
-
 void hs__callback_timing_free(struct hs_session *session)
 {
     hs__free(&session->env, session->timing.spans);

@@ -21,7 +21,6 @@ typedef struct hs__callback_timing {
     int64_t opened_ns;
 } hs__callback_timing;
 
-void hs__callback_timing_init(struct hs_session *session);
 void hs__callback_timing_free(struct hs_session *session);
 /* Records the duration of a callback that began at `began`, and that stands for `calls` calls. */
 void hs__timed_callback(struct hs_session *session, const struct hs__hook *hook, const char *callback, int64_t began,

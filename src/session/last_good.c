@@ -270,7 +270,7 @@ hs_code hs__raw_session_return_to(hs_raw_session *raw, hs_saver *saver, int64_t 
     hs_saver_wait(saver);
     const char *known = hs_saver_checkpoint(saver, 0) ? hs_saver_checkpoint(saver, 0) : raw->restored_from;
     const char *dash = known ? strrchr(known, '-') : NULL;
-    if (dash && hs__is_chief(session)) {
+    if (dash && !session->raw.rank) {
         int length = snprintf(path, sizeof path, "%.*s-%lld", (int)(dash - known), known, (long long)step);
         if (length < 0 || (size_t)length >= sizeof path || !hs_checkpoint_exists(&session->env, path))
             memset(path, 0, sizeof path);

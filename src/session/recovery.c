@@ -10,12 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-void hs__recovery_init(struct hs_session *session)
-{
-    session->recovery.furthest = -1;
-    session->recovery.options.max_attempts = HS_NEVER;
-}
-
 hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err)
 {
     hs_recovery *to = &session->recovery.options;

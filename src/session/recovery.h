@@ -14,7 +14,6 @@ typedef struct hs__recovery {
     bool cut_short; /* a stop request ended the backoff before an attempt */
 } hs__recovery;
 
-void hs__recovery_init(struct hs_session *session);
 hs_code hs__recovery_copy_options(struct hs_session *session, const hs_recovery *given, hs_error *err);
 /* hs__create at the opening, repeated as often as hs_recovery allows; then the copy of the state (last_good.h). */
 hs_code hs__create_with_retries(struct hs_session *session, hs_error *err);

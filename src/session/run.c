@@ -181,8 +181,9 @@ static inline hs_code begin_run(struct hs_session *session, const hs_run_args *a
     begin_context(session, args, 0);
     if (hs__count_run(&session->timing, args->kind))
         hs__decide_timing(session);
-    hs__unmute(session);
-    session->observed = session->timing.on || hs__is_watched(session) || hs__hooks_are_failing(session);
+    if (session->failures.n_muted)
+        hs__unmute_due(session);
+    session->observed = session->timing.on || hs__is_watched(session) || session->failures.n_failing > 0;
     session->level = 1; /* runs that callbacks make nest in this one */
     if (!(code = hs__schedule_before(session, err))) {
         const bool is_same = plan->is_whole && plan->caller == caller && plan->kind == args->kind && !args->options;
@@ -240,7 +241,7 @@ static inline __attribute__((always_inline)) hs_code finish_run(struct hs_sessio
         if (session->observed)
             hs__set_current_hook(session, NULL);
         /* Hooks and the program have had one training run to add late state. */
-        if (session->raw.unclaimed.unreported && run->kind == HS_RUN_TRAIN && hs__is_chief(session))
+        if (session->raw.unclaimed.unreported && run->kind == HS_RUN_TRAIN && !session->raw.rank)
             hs__report_lost_states(session);
     }
 

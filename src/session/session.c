@@ -42,14 +42,6 @@ int64_t hs_session_global_step(hs_session *session, hs_error *err)
 
 /* The phase. */
 
-void hs__progress_init(struct hs_session *session)
-{
-    atomic_init(&session->progress.watched, false);
-    atomic_init(&session->progress.phase, HS_PHASE_INIT);
-    atomic_init(&session->progress.count, 0);
-    atomic_init(&session->progress.hook, NULL);
-}
-
 const char *hs_phase_name(hs_phase phase)
 {
     static const char *const names[] = {"init", "data", "step", "eval", "save", "end"};
@@ -66,7 +58,7 @@ hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, int6
     if (!raw)
         return HS_PHASE_END;
     atomic_store_explicit(&raw->owner->progress.watched, true, memory_order_relaxed);
-    const hs__hook *current = hs__current_hook(raw->owner);
+    const hs__hook *current = atomic_load_explicit(&raw->owner->progress.hook, memory_order_relaxed);
     if (hook)
         *hook = current ? current->cold->ops.name : "";
     if (progress)

@@ -10,12 +10,17 @@
 #include "session/agreement.h"
 #include "session/failure.h"
 #include "session/hook_cost.h"
+#include "session/hook_list.h"
 #include "session/last_good.h"
 #include "session/merge_fetches.h"
+#include "session/metrics.h"
 #include "session/recovery.h"
 #include "session/schedule.h"
+#include "session/run.h"
 #include "session/services.h"
+#include "session/session_close.h"
 #include "session/session_create.h"
+#include "session/session_states.h"
 #include "session/signals.h"
 #include "session/startup.h"
 #include "session/stop.h"
@@ -25,8 +30,8 @@
 #include <stdatomic.h>
 
 /* clang-format off */
-/* The internals of a hooked session. A file with a header of its own has its part of hs_session there, and its functions.
- * Here are the other parts, and the functions that are inline because each step calls them.
+/* A hooked session. A file with a header of its own has its part of hs_session there, and its functions. Here are the other
+ * parts, and the functions that are inline because each step calls them.
  *
  *   session_open.c, session_close.c   opening and closing, from every state in which a part has failed
  *   session_create.c                  what is created again after a loss: the backend's session, its values, threads
@@ -38,7 +43,7 @@
  *   hook_list.c, outcome.c            functions that need no session
  *   stop.c                            why a session stops; what happens where a stop takes effect
  *   agreement.c                       decisions of the ranks of a group; signature.c compares them at the opening,
- *                                     collective_ops.c in each run
+ *                                     collective_ops.c in each run; rank_calls.c has what hooks and the program say
  *   signals.c, failure.c, hook_cost.c, metrics.c   one part of hs_session each
  *   status_files.c                    status.json and outcome.json, for the hook run_status and for an abandoned run
  *   session_states.c                  state that is saved in addition to variables
@@ -115,14 +120,6 @@ struct hs_run_context {
     uint64_t moves; /* hs_raw_session.moves when the steps were read */
 };
 
-/* A value that a hook or the program has published about the model. */
-typedef struct hs__metric {
-    char *name;
-    double value;
-    int64_t step;
-    int64_t restores; /* hs_raw_session.restores at that time; older values are invalid */
-} hs__metric;
-
 /* Each of the following parts of hs_session is changed by one file only, and by that file's inline functions below. */
 
 /* session.c. What other threads see of the session's progress. */
@@ -138,12 +135,6 @@ typedef struct hs__data_wait {
     hs_phase phase_before;
     atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
 } hs__data_wait;
-
-/* metrics.c */
-typedef struct hs__metrics {
-    hs__metric *items;
-    size_t n, capacity;
-} hs__metrics;
 
 /* collective_ops.c. Memory for the nodes that all ranks fetch in a run. */
 typedef struct hs__node_list {
@@ -216,16 +207,6 @@ struct hs_session {
 
 extern const hs__raw_session_owner_ops hs__session_owner_ops;
 
-/* hook_list.c */
-
-/* The length of a list; 0 if it is NULL. */
-size_t hs__hooks_count(const hs_hook *hooks);
-/* Frees the hooks that are not in `others`, each once. */
-void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others);
-/* Copies a list and holds its hooks (hs_hook_hold), so that several evaluation sessions can use them one after the other.
- * The caller frees the array with hs__free; the owner of the hooks frees the hooks. */
-hs_hook *hs__hooks_hold(const hs_env *env, const hs_hook *hooks, hs_error *err);
-
 /* run.c. Calls into the session that call callbacks.
  *
  * A callback may leave such a call by an exception or pthread_exit, but not by longjmp. The session has then failed and can
@@ -257,19 +238,13 @@ static inline void hs__call_cleanup(struct hs_session **call)
         hs__call_abandoned(*call);
 }
 
-/* Flushes the writers and calls the `boundary` callback of every hook. */
-hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
+/* failure.c: false while a later call is still possible. */
+static inline bool hs__is_disabled(const hs__hook *hook)
+{
+    return hook->cold->failure.retry_at_ns == HS__RETRY_NEVER;
+}
 
-/* When the session ends normally: calls a hook whose `when` has `last`, unless it has acted at this step. A raw run makes
- * its fetches. */
-hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err);
-
-/* The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
-void hs__discard_own_step(struct hs_session *session);
-/* Before the close: fails the session if the program has changed the global step since its last own step. */
-void hs__check_own_step(struct hs_session *session);
-
-/* stop.c. Why the session stops. */
+/* stop.c */
 
 /* The next three: any thread, and signal handlers. */
 static inline unsigned hs__stops(const struct hs_session *session)
@@ -287,7 +262,7 @@ static inline void hs__clear_stop(struct hs_session *session, hs__stop cause)
     if (hs__stops(session) & (unsigned)cause)
         atomic_fetch_and(&session->stops, ~(unsigned)cause);
 }
-/* The session is in a group. */
+/* agreement.c: the session is in a group. */
 static inline bool hs__is_in_group(const struct hs_session *session)
 {
     return session->agreement.ranks.group.ops;
@@ -299,45 +274,9 @@ static inline unsigned hs__final_stops(const struct hs_session *session)
         return session->agreement.stops | (hs__stops(session) & ~(unsigned)HS__STOP_AGREED);
     return hs__stops(session);
 }
-/* failure.c */
-
-void hs__failures_free(struct hs_session *session);
-static inline bool hs__hooks_are_failing(const struct hs_session *session)
-{
-    return session->failures.n_failing > 0;
-}
-void hs__count_failures(const struct hs_session *session, hs_outcome *outcome);
-/* A callback failed. Completes the error, with the names of hook and callback, and returns `code`. A best-effort hook is
- * muted until its backoff ends, or disabled after max_failures; then the error is logged and cleared. Returns HS_OK. */
-hs_code hs__hook_failed(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err);
-/* Completes the error only. */
-void hs__name_failed_hook(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code,
-                          hs_error *err);
-/* Hooks whose backoff has ended are called again. */
-void hs__unmute_due(struct hs_session *session);
-static inline void hs__unmute(struct hs_session *session)
-{
-    if (session->failures.n_muted)
-        hs__unmute_due(session);
-}
-static inline bool hs__is_disabled(const hs__hook *hook)
-{
-    return hook->cold->failure.retry_at_ns == HS__RETRY_NEVER;
-}
-/* The callback succeeded. If its last call failed, this ends the hook's failures in a row. */
-void hs__end_failures(struct hs_session *session, hs__hook *hook, const char *callback);
-static inline void hs__hook_succeeded(struct hs_session *session, hs__hook *hook, const char *callback)
-{
-    if (hook->cold->failure.in_a_row)
-        hs__end_failures(session, hook, callback);
-}
-void hs__log_failures(const struct hs_session *session);
-/* For the writer cache: counts failures after which the writer continues. */
-void hs__report_writer_failures(void *session, int64_t n, const hs_error *error);
 
 /* session.c */
 
-void hs__progress_init(struct hs_session *session);
 /* False until another thread reads the phase for the first time: until then steps do not record their progress. */
 static inline bool hs__is_watched(const struct hs_session *session)
 {
@@ -361,102 +300,20 @@ static inline void hs__set_current_hook(struct hs_session *session, const hs__ho
 {
     atomic_store_explicit(&session->progress.hook, hook, memory_order_relaxed);
 }
-/* The hook whose callback runs; NULL: none. */
-static inline const hs__hook *hs__current_hook(const struct hs_session *session)
-{
-    return atomic_load_explicit(&((struct hs_session *)session)->progress.hook, memory_order_relaxed);
-}
 
-/* hs_session_options.recovery was given. */
+/* recovery.c: hs_session_options.recovery was given. */
 static inline bool hs__may_recover(const struct hs_session *session)
 {
     return session->recovery.options.max_attempts > 0;
 }
 
-/* session_states.c */
-
-/* A hook's state as a provider. Fails if the hook's callbacks and names do not make one. */
-hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
-/* Adds the backend's states and the hooks' states to the raw session. */
-hs_code hs__add_session_states(struct hs_session *session, hs_error *err);
-/* Logs which states of the restored checkpoint have no provider, except for those that hooks without state once saved. */
-void hs__report_lost_states(struct hs_session *session);
-
-/* metrics.c */
-
-void hs__metrics_free(struct hs_session *session);
-
-/* session_close.c */
-
-/* Closes everything that was opened, after the hooks' `end`, and frees the session. `error` holds the first error, or
- * receives it. */
-hs_outcome hs__close_all(struct hs_session *session, hs_code last, hs_error *error);
-/* Calls the boundaries of a stop. `first` receives the first error. In a group, all ranks call it. */
-void hs__call_stop_boundaries(struct hs_session *session, hs_error *first);
-/* Frees a session with nothing opened. */
-void hs__session_free(struct hs_session *session);
-
-/* run_stack.c */
-
-/* For a session with its hooks and its group. */
-void hs__plans_init(struct hs_session *session);
-/* After a recovery: the threads are new ones. */
-void hs__forget_thread_failure(struct hs_session *session);
-
-/* agreement.c. Only for sessions in a group (hs__is_in_group). */
-
-/* The agreement after a part of the opening, the recovery or the close that can fail on one rank, unless the failure of
- * this call is agreed already. `word` has further bits of word 0; `code` and `err` are the result of this rank so far.
- * Returns the agreed code: that of a rank that has failed, HS_OUT_OF_RANGE, this rank's HS_STOP, or HS_OK. */
-hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
-/* The agreement at the end of a training run, whose result is `code` and `err`. Decides whether boundaries are called
- * (hs_run_context.boundary_requested). */
-hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err);
-/* Before a recovery: the other ranks learn of a loss, unless they have agreed on it at the end of the run. */
-hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *err);
-/* The agreement before the first collective operation of the program's step. */
-hs_code hs__pass_gate(struct hs_session *session, hs_error *err);
-/* At the close: repeats the agreement until all ranks are closing. */
-hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *err);
-/* HS_OUT_OF_RANGE if the program has reported the end of its input, and this ends the training. Also without a group. */
-hs_code hs__check_input(const struct hs_session *session, hs_error *err);
-/* A run has ended with HS_OUT_OF_RANGE. Returns true if it is to be repeated without input (HS_END_WITH_LAST_RANK). */
-bool hs__continues_without_input(struct hs_session *session);
-/* An agreement after the boundaries of a stop, or of the close. `word`: HS__WORD_CLOSING or 0. */
-hs_code hs__agree_on_boundaries(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
-/* After the last agreement of the close: if a rank has died since, all other ranks fail, whether or not they got its
- * result. */
-void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
-/* From now on the engine may end this process, if a rank has failed and this session's thread does not return: the session
- * then records the outcome. */
-void hs__allow_abandon(struct hs_session *session);
-/* Before the session's hooks are closed. Waits until an abandonment is over. */
-void hs__refuse_abandon(struct hs_session *session);
-/* Sends the chief's saved variables to the other ranks. */
-hs_code hs__send_variables(struct hs_session *session, hs_error *err);
-/* collective_ops.c: fails if not all ranks call the hook, and its request executes a collective op that neither the program
- * nor a hook of all ranks requests in this run. `alone`: a run that the hook makes itself. */
-hs_code hs__check_collective_ops(struct hs_session *session, const hs__hook *hook, const hs__request *request, bool alone,
-                                 hs_error *err);
-static inline bool hs__is_chief(const struct hs_session *session)
-{
-    return session->raw.rank == 0;
-}
-/* Before a call whose failure the ranks agree on: its agreements send messages again. */
+/* agreement.c: before a call whose failure the ranks agree on: its agreements send messages again. */
 static inline void hs__forget_agreed_failure(struct hs_session *session)
 {
     session->agreement.settled = session->agreement.broken;
 }
 
-/* The ranks begin, or begin again after a recovery, with the same number of runs until they agree. */
-static inline void hs__restart_agreements(struct hs_session *session)
-{
-    hs__forget_agreed_failure(session);
-    session->agreement.runs_to_end = session->agreement.options.agree_every_n_steps;
-    session->agreement.boundary_requested = false;
-}
-
-/* Makes the call of the backend that the plan describes. */
+/* run.c: makes the call of the backend that the plan describes. */
 static inline hs_code hs__run_backend(struct hs_session *session, hs__run_plan *plan, hs_error *err)
 {
     session->in_backend = true;
@@ -465,18 +322,6 @@ static inline hs_code hs__run_backend(struct hs_session *session, hs__run_plan *
     plan->in_use = !code;
     return hs__normalize_error(code, "the run", err);
 }
-
-/* values.c. The session was opened or restored: no step has computed the values of the graph. */
-void hs__session_forget_values(struct hs_session *session);
-
-/* signature.c. Compares the hooks, the saved variables and the options of all ranks. */
-hs_code hs__compare_ranks(struct hs_session *session, hs_error *err);
-
-/* run_context.c */
-
-/* Returns the time of hs_run_context_now, up to some milliseconds late, at a fifth of the cost. For a check in each step.
- */
-int64_t hs__run_context_coarse_now(hs_run_context *run);
 
 /* schedule.c */
 

@@ -168,11 +168,9 @@ static hs_code agree_on_created(struct hs_session *session, hs_code code, bool *
 hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_error *err)
 {
     const bool in_group = hs__is_in_group(session);
-    session->callee = NULL;                 /* in a recovery, a hook of the run that failed */
-    session->agreement.input_ended = false; /* a restore may return to an earlier position */
+    session->callee = NULL; /* in a recovery, a hook of the run that failed */
     hs__schedule_restart(session);
-    if (in_group)
-        hs__restart_agreements(session);
+    hs__agreement_restart(session);
     hs_code code = session->attempts.n_created++ ? replace_coordinator(session, err) : HS_OK;
     if (in_group)
         code = hs__agree_on_part(session, 0, code, err);

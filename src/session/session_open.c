@@ -90,7 +90,7 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
         bool chief_only = options->hooks[i].flags & HS_HOOK_CHIEF_ONLY;
         if (hs__is_in_group(session) && (code = check_all_ranks(&options->hooks[i], err)))
             break;
-        if (chief_only && !hs__is_chief(session))
+        if (chief_only && session->raw.rank)
             continue;
         hs__hook *hook = &session->hooks[n_called];
         hook->cold = &session->cold[n_called++];
@@ -234,13 +234,9 @@ static hs_session *new_session(hs_backend backend, const hs_session_options *opt
     atomic_init(&session->coordinator, coordinator);
     hs__raw_session_init(&session->raw, &env, backend, &ops, &hs__session_owner_ops, session);
     session->generation = hs__fork_generation();
-    hs__callback_timing_init(session);
-    hs__recovery_init(session);
-    hs__signals_init(session);
-    hs__progress_init(session);
-    atomic_init(&session->stops, 0);
-    atomic_init(&session->save_requests, 0);
-    atomic_init(&session->abandonment_dir, NULL);
+    session->timing.opened_ns = hs_env_monotonic_ns(&session->env);
+    session->timing.next_timed = 1;
+    session->recovery = (hs__recovery){.options.max_attempts = HS_NEVER, .furthest = -1};
     session->writers = (hs__writer_cache){.env = &session->env, .report = hs__report_writer_failures, .user = session};
     if (hs__agreement_init(session, options, err)) {
         hs__session_free(session);

@@ -164,12 +164,6 @@ double hs__raw_session_grace_secs(const hs_raw_session *raw)
     return raw ? raw->owner->signals.grace_secs : 0;
 }
 
-void hs__signals_init(struct hs_session *session)
-{
-    atomic_init(&session->signals.first, 0);
-    atomic_init(&session->signals.first_ns, 0);
-}
-
 hs_code hs__signals_copy_options(struct hs_session *session, bool handled, double grace_secs, hs_error *err)
 {
     if (!(grace_secs >= 0) && grace_secs != HS_NEVER)

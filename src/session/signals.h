@@ -16,7 +16,6 @@ typedef struct hs__signals {
     int64_t deadline_ns;          /* when the process may be killed, by env; 0: not computed since the stop request */
 } hs__signals;
 
-void hs__signals_init(struct hs_session *session);
 hs_code hs__signals_copy_options(struct hs_session *session, bool handled, double grace_secs, hs_error *err);
 /* If the session handles signals: a handler records them in the session from now on. */
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
