@@ -27,10 +27,6 @@ HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err
 /* Returns true if long work should end: a stop was requested, or a session was lost. Also reports progress to the watchdog.
  * Any thread. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
-/* Returns the seconds until the process may be killed: what remains of signal_grace_secs after the first signal or
- * hs_session_interrupt. 0: none, or a second signal came. HS_NEVER: no such request, or no limit. Without
- * hs_session_options.signals: 30 s from the first call that finds the request. */
-HS_API double hs_raw_session_grace_left_secs(hs_raw_session *session);
 /* The number of this process in its group, from 0, and the number of processes. Without a group: 0 and 1. */
 HS_API int32_t hs_raw_session_rank(const hs_raw_session *session);
 HS_API int32_t hs_raw_session_rank_count(const hs_raw_session *session);

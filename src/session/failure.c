@@ -132,7 +132,7 @@ void hs__report_writer_failures(void *of, int64_t n, const hs_error *error)
 static bool is_time_for(struct hs_session *session, int64_t wait_ns)
 {
     enum { CLOSING_SECS = 5 };
-    const double left_secs = hs_raw_session_grace_left_secs(&session->raw); /* until the process may be killed */
+    const double left_secs = hs__grace_left_secs(session); /* until the process may be killed */
     return left_secs == HS_NEVER || left_secs >= (double)wait_ns / 1e9 + session->save_secs + CLOSING_SECS;
 }
 

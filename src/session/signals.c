@@ -142,10 +142,9 @@ static void uninstall(void)
 }
 
 /* Times of signals are read from the system's clock, even if `env` has another. */
-double hs_raw_session_grace_left_secs(hs_raw_session *raw)
+double hs__grace_left_secs(struct hs_session *session)
 {
-    struct hs_session *session = raw ? raw->owner : NULL;
-    unsigned stops = session ? hs__stops(session) : HS__STOP_UNSAVED;
+    const unsigned stops = hs__stops(session);
     if (stops & HS__STOP_UNSAVED)
         return 0;
     if (!(stops & HS__STOP_REQUESTED) || (session->signals.handled && session->signals.grace_secs == 0))

@@ -24,5 +24,9 @@ void hs__signals_end(struct hs_session *session);
 int hs__signals_first(const struct hs_session *session);
 /* In a group: the signal that another rank got. */
 void hs__signals_adopt(struct hs_session *session, int signal);
+/* Returns the seconds until the process may be killed: what remains of signal_grace_secs after the first signal or
+ * hs_session_interrupt. 0: none, or a second signal came. HS_NEVER: no such request, or no limit. Without
+ * hs_session_options.signals: 30 s from the first call that finds the request. */
+double hs__grace_left_secs(struct hs_session *session);
 
 #endif

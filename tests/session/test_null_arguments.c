@@ -91,7 +91,6 @@ static void hook_h_without_a_run(void **state)
     hs_run_context_request_save(NULL);
     hs_run_context_request_boundary(NULL);
     assert_false(test_exists(".", "x"));
-    assert_true(hs_raw_session_grace_left_secs(NULL) == 0);
 }
 
 static void testing_h(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in hooks around steps that the caller computes. */
 #include "session/own.h"
+#include "session/session.h"
 #include "support/clock.h"
 
 #include <math.h>
@@ -259,20 +260,19 @@ static void after_a_second_signal_nothing_is_saved(void **state)
     assert_int_equal(hs_outcome_exit_code(&o->outcome), 128 + SIGTERM);
 }
 
-static void hooks_know_the_time_until_the_kill(void **state)
+static void the_session_knows_the_time_until_the_kill(void **state)
 {
     own *o = *state;
     own_open(o, HS_SESSION_OPTIONS(.signals = true, .signal_grace_secs = 20), NULL, 0);
-    hs_raw_session *raw = hs_session_raw(o->session);
-    assert_true(hs_raw_session_grace_left_secs(raw) == HS_NEVER);
+    assert_true(hs__grace_left_secs(o->session) == HS_NEVER);
     raise(SIGTERM);
     atomic_fetch_add(clock_ahead_ns, 5000000000); /* before a hook looks */
-    double left = hs_raw_session_grace_left_secs(raw);
+    double left = hs__grace_left_secs(o->session);
     assert_true(left > 5 && left <= 15);
     test_env_advance(&o->t, 3);
-    assert_true(hs_raw_session_grace_left_secs(raw) <= left - 3);
+    assert_true(hs__grace_left_secs(o->session) <= left - 3);
     test_env_advance(&o->t, 30);
-    assert_true(hs_raw_session_grace_left_secs(raw) == 0);
+    assert_true(hs__grace_left_secs(o->session) == 0);
     own_close(o);
 }
 
@@ -281,10 +281,10 @@ static void after_a_second_signal_no_time_remains(void **state)
     own *o = *state;
     own_open(o, HS_SESSION_OPTIONS(.signals = true, .signal_grace_secs = HS_NEVER), NULL, 0);
     raise(SIGTERM);
-    assert_true(hs_raw_session_grace_left_secs(hs_session_raw(o->session)) == HS_NEVER);
+    assert_true(hs__grace_left_secs(o->session) == HS_NEVER);
     atomic_fetch_add(clock_ahead_ns, 600000000);
     raise(SIGINT);
-    assert_true(hs_raw_session_grace_left_secs(hs_session_raw(o->session)) == 0);
+    assert_true(hs__grace_left_secs(o->session) == 0);
     own_close(o);
 }
 
@@ -292,12 +292,11 @@ static void without_signals_a_request_leaves_30_seconds(void **state)
 {
     own *o = *state;
     own_open(o, NULL, NULL, 0);
-    hs_raw_session *raw = hs_session_raw(o->session);
-    assert_true(hs_raw_session_grace_left_secs(raw) == HS_NEVER);
+    assert_true(hs__grace_left_secs(o->session) == HS_NEVER);
     hs_session_interrupt(o->session);
-    assert_true(hs_raw_session_grace_left_secs(raw) == 30);
+    assert_true(hs__grace_left_secs(o->session) == 30);
     test_env_advance(&o->t, 4);
-    assert_true(hs_raw_session_grace_left_secs(raw) == 26);
+    assert_true(hs__grace_left_secs(o->session) == 26);
     own_close(o);
 }
 
@@ -381,7 +380,7 @@ int main(void)
         own_test(the_callers_own_error_in_the_middle_counts),
         own_test(a_signal_in_the_middle_ends_the_loop_with_its_state_saved),
         own_test(after_a_second_signal_nothing_is_saved),
-        own_test(hooks_know_the_time_until_the_kill),
+        own_test(the_session_knows_the_time_until_the_kill),
         own_test(after_a_second_signal_no_time_remains),
         own_test(without_signals_a_request_leaves_30_seconds),
         own_test(a_concurrent_copy_is_of_one_step),
