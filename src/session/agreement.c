@@ -241,6 +241,8 @@ hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code cod
 {
     hs__agreement *agreement = &session->agreement;
     const hs__topic topic = session->life == HS__CLOSING ? HS__TOPIC_CLOSE : HS__TOPIC_PART;
+    if (!hs__is_in_group(session))
+        return code;
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
     return record_agreed(session, exchange(session, topic, 0, word, code, err), err);
@@ -266,17 +268,6 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     /* a rank that stops or closes does not call its boundaries */
     context->boundary_requested =
         !code && agreement->word & HS__WORD_BOUNDARY && !(agreement->word & (HS__WORD_RUN_STOPPED | HS__WORD_CLOSING));
-    return code;
-}
-
-hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *err)
-{
-    hs__agreement *agreement = &session->agreement;
-    code = hs__agree_on_part(session, 0, code, err);
-    /* a rank that closes its session does not recover */
-    bool ends = agreement->broken || agreement->word & HS__WORD_CLOSING;
-    if (ends && hs__is_loss(code))
-        hs__add_stops(session, HS__STOP_LOST);
     return code;
 }
 

@@ -58,19 +58,19 @@ hs_code hs__agreement_init(struct hs_session *session, const hs_session_options 
  * may return to an earlier position of the input. */
 void hs__agreement_restart(struct hs_session *session);
 
+/* The agreement after a part of the opening, the recovery or the close that can fail on one rank, unless the failure of
+ * this call is agreed already. `word` has further bits of word 0; `code` and `err` are the result of this rank so far.
+ * Returns the agreed code: without a group `code`; otherwise that of a rank that has failed, HS_OUT_OF_RANGE, this rank's
+ * HS_STOP, or HS_OK. */
+hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
+
 /* The others: only for sessions in a group (hs__is_in_group). */
 
 /* agreement.c. Only for sessions in a group (hs__is_in_group). */
 
-/* The agreement after a part of the opening, the recovery or the close that can fail on one rank, unless the failure of
- * this call is agreed already. `word` has further bits of word 0; `code` and `err` are the result of this rank so far.
- * Returns the agreed code: that of a rank that has failed, HS_OUT_OF_RANGE, this rank's HS_STOP, or HS_OK. */
-hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
 /* The agreement at the end of a training run, whose result is `code` and `err`. Decides whether boundaries are called
  * (hs_run_context.boundary_requested). */
 hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err);
-/* Before a recovery: the other ranks learn of a loss, unless they have agreed on it at the end of the run. */
-hs_code hs__agree_on_loss(struct hs_session *session, hs_code code, hs_error *err);
 /* The agreement before the first collective operation of the program's step. */
 hs_code hs__pass_gate(struct hs_session *session, hs_error *err);
 /* At the close: repeats the agreement until all ranks are closing. */

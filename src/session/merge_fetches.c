@@ -225,19 +225,14 @@ hs_code hs__run_plan_preserve(hs__run_plan *plan, hs_error *err)
 
 /* hs_run_values: the results of one request. */
 
-static size_t leaf_count(const hs_run_values *values)
+size_t hs_run_values_count(const hs_run_values *values)
 {
     return values && values->request ? values->request->n_leaves : 0;
 }
 
-size_t hs_run_values_count(const hs_run_values *values)
-{
-    return leaf_count(values);
-}
-
 const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index)
 {
-    if (index >= leaf_count(values))
+    if (index >= hs_run_values_count(values))
         return NULL;
     const hs__run_plan *plan = values->plan;
     const hs__node_slot *slot = &plan->slots[values->request->leaves[index]];
@@ -246,7 +241,7 @@ const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index)
 
 const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path)
 {
-    for (size_t i = 0; path && i < leaf_count(values); i++)
+    for (size_t i = 0; path && i < hs_run_values_count(values); i++)
         if (strcmp(values->request->paths[i], path) == 0)
             return hs_run_values_tensor(values, i);
     return NULL;

@@ -42,45 +42,37 @@ void hs__raw_session_watch_save(hs_raw_session *raw, hs__pending_save *pending)
 
 /* Runs without hooks. */
 
-/* Makes the plan of a raw run at the session's level. A run at level 1 first copies values of the run at level 0 that it
- * could overwrite. `*out` is NULL if the args request nothing. */
-static hs_code make_plan(struct hs_session *session, const hs_run_args *args, const hs__request **out, hs_error *err)
-{
-    const size_t level = session->level;
-    hs__run_plan *plan = &session->plans[level];
-    hs__request *request;
-    *out = NULL;
-    hs_code code = HS_OK;
-    if (level && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
-        code = hs__run_plan_preserve(&session->plans[0], err);
-    if (code)
-        return code;
-    hs__run_plan_begin(plan, ++session->n_plans);
-    if (hs__requests_nothing(args))
-        return HS_OK;
-    if (!(code = hs__request_of(&session->requests, HS__RAW, args, &request, err)) &&
-        !(code = hs__run_plan_add(plan, &session->requests, request, args, "a raw run", err)))
-        *out = request;
-    return code;
-}
-
+/* Makes a run at the session's level. A run at level 1 first copies values of the run at level 0 that it could
+ * overwrite. */
 static hs_code run_raw(struct hs_session *session, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
     static const hs_run_args no_args = HS_INIT(hs_run_args);
+    const size_t level = session->level;
+    hs__run_plan *plan = &session->plans[level];
+    hs_run_values *result = &session->raw_values[level];
     hs_run_args copy;
     const hs_run_args *args;
+    hs__request *request = NULL;
     if (session->in_backend)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "an op cannot run the session that runs it");
     hs__clear(err);
     if (values)
         *values = NULL;
-    hs_run_values *result = &session->raw_values[session->level];
+    result->request = NULL;
     hs_code code = hs__copy_args(&copy, given ? given : &no_args, &args, err);
-    if (code || (code = make_plan(session, args, &result->request, err)))
+    if (!code && level && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
+        code = hs__run_plan_preserve(&session->plans[0], err);
+    if (code)
         return code;
-    if (hs__is_in_group(session) && (code = hs__check_collective_ops(session, session->callee, result->request, true, err)))
+    hs__run_plan_begin(plan, ++session->n_plans);
+    if (!hs__requests_nothing(args) &&
+        ((code = hs__request_of(&session->requests, HS__RAW, args, &request, err)) ||
+         (code = hs__run_plan_add(plan, &session->requests, request, args, "a raw run", err))))
         return code;
-    code = hs__run_backend(session, &session->plans[session->level], err);
+    result->request = request;
+    if (hs__is_in_group(session) && (code = hs__check_collective_ops(session, session->callee, request, true, err)))
+        return code;
+    code = hs__run_backend(session, plan, err);
     hs__raw_session_moved(&session->raw);
     if (hs__is_watched(session))
         hs__bump_progress(session);

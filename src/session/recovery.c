@@ -56,34 +56,26 @@ int64_t hs_session_recoveries(const hs_session *session)
 
 /* Recovering. */
 
-/* Counts and logs one more attempt after `error`. False if max_attempts is reached; `error` then says so. */
-static bool count_attempt(struct hs_session *session, const char *what, hs_error *error)
-{
-    const hs_recovery *options = &session->recovery.options;
-    int64_t *attempts = &session->recovery.attempts;
-    if (*attempts == options->max_attempts) {
-        hs_error_prefix(error, "no progress after %lld recoveries", (long long)options->max_attempts);
-        return false;
-    }
-    ++*attempts;
-    hs_log(&session->env, HS_LOG_WARNING, "%s, attempt %lld of %lld: %s: %s", what, (long long)*attempts,
-           (long long)options->max_attempts, hs_code_name(error->code), error->message);
-    return true;
-}
-
 /* Recreates the session after the failure *err. Retries until the session is no longer lost. `recovering`: it had been
  * open. *done as of hs__create. */
 static hs_code recreate_with_retries(struct hs_session *session, bool recovering, bool *done, hs_error *err)
 {
     const char *what = recovering ? "session lost; recovering" : "session not opened; retrying";
-    const double first_secs = session->recovery.options.backoff_secs, max_secs = first_secs > 60 ? first_secs : 60;
+    const hs_recovery *options = &session->recovery.options;
+    const double max_secs = options->backoff_secs > 60 ? options->backoff_secs : 60;
     hs_error last = *err;
     do {
-        if (!count_attempt(session, what, &last))
+        if (session->recovery.attempts == options->max_attempts) {
+            hs_error_prefix(&last, "no progress after %lld recoveries", (long long)options->max_attempts);
             return hs__error_copy(err, &last);
+        }
+        session->recovery.attempts++;
+        hs_log(&session->env, HS_LOG_WARNING, "%s, attempt %lld of %lld: %s: %s", what,
+               (long long)session->recovery.attempts, (long long)options->max_attempts, hs_code_name(last.code),
+               last.message);
         bool stopped = false;
         if (session->recovery.attempts > 1) { /* the first attempt does not wait */
-            hs__pause(session, hs__backoff_secs(first_secs, max_secs, session->recovery.attempts - 1));
+            hs__pause(session, hs__backoff_secs(options->backoff_secs, max_secs, session->recovery.attempts - 1));
             stopped = hs__stop_requested(session);
         }
         if (hs__is_in_group(session)) {
@@ -107,7 +99,7 @@ static hs_code recreate_with_retries(struct hs_session *session, bool recovering
         }
         hs__clear(&last);
         hs_code code = hs__discard_raw(session, &last);
-        if (code && hs__is_in_group(session)) /* the other ranks are in hs__create */
+        if (code) /* the other ranks are in hs__create */
             code = hs__agree_on_part(session, 0, code, &last);
         if (!code)
             code = hs__create(session, recovering, done, &last);
@@ -131,7 +123,7 @@ hs_code hs__create_with_retries(struct hs_session *session, hs_error *err)
         code = recreate_with_retries(session, false, done, err);
     }
     session->recovery.attempts = 0;
-    if (!code && (code = hs__last_good_copy_state(session, err)) && hs__is_in_group(session))
+    if (!code && (code = hs__last_good_copy_state(session, err)))
         hs__agree_on_part(session, 0, code, err); /* the other ranks learn of it in their next message */
     return code;
 }
@@ -154,9 +146,13 @@ HS__COLD hs__recovery_end hs__recover(struct hs_session *session, bool caller_re
     if (!hs__is_loss(*code) || !hs__may_recover(session) || session->life == HS__IN_STEP_FUNCTION)
         return HS__NOT_RECOVERED;
     if (hs__is_in_group(session)) { /* all ranks recover, or none */
-        *code = hs__agree_on_loss(session, *code, err);
-        if (!hs__is_loss(*code) || hs__stops(session) & HS__STOP_LOST)
+        *code = hs__agree_on_part(session, 0, *code, err);
+        if (!hs__is_loss(*code))
             return HS__NOT_RECOVERED;
+        if (session->agreement.broken || session->agreement.word & HS__WORD_CLOSING) { /* a rank that closes does not */
+            hs__add_stops(session, HS__STOP_LOST);
+            return HS__NOT_RECOVERED;
+        }
     }
 
     int64_t step = hs_session_global_step(session, NULL), saved = session->raw.saved_step;
@@ -178,7 +174,6 @@ HS__COLD hs__recovery_end hs__recover(struct hs_session *session, bool caller_re
     }
     session->recovery.completed++;
     session->agreement.cause_rank = -1;
-    hs__forget_thread_failure(session);
     log_recovery(session, lost_step);
 
     step = hs_session_global_step(session, NULL);

@@ -117,18 +117,6 @@ static hs_code begin_plan(struct hs_session *session, const hs__request *caller,
     return code;
 }
 
-/* In a group, when all requests are known. */
-static hs_code check_collectives(struct hs_session *session, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < session->schedule.n_due; i++) {
-        const hs__hook *hook = session->schedule.due[i];
-        if (hook->before_kinds & 1 << session->context.kind)
-            code = hs__check_collective_ops(session, hook, hook->values.request, false, err);
-    }
-    return code;
-}
-
 /* Before and merge, for each hook in turn: a feed that two have ends the run before the next hook is called. The plan of
  * the run before is kept as long as the hooks request the same (`is_same`). */
 static hs_code make_plan(struct hs_session *session, const hs__request *caller, bool is_same, hs_error *err)
@@ -159,8 +147,9 @@ static hs_code make_plan(struct hs_session *session, const hs__request *caller, 
             code = finish_callback(session, hook, "before_run", code, err);
         }
     }
-    if (!code && hs__is_in_group(session))
-        code = check_collectives(session, err);
+    for (size_t i = 0; !code && hs__is_in_group(session) && i < schedule->n_due; i++) /* all requests are known */
+        if (schedule->due[i]->before_kinds & kind)
+            code = hs__check_collective_ops(session, schedule->due[i], schedule->due[i]->values.request, false, err);
     plan->is_fixed = is_fixed;
     plan->is_whole = !code && !plan->call.n_feeds && !plan->call.options;
     return code;
@@ -280,7 +269,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, 1);
         code = finish_callback(session, hook, "boundary", code, &error);
-        if (code && code != HS_STOP && is_last && hs__is_in_group(session)) /* other ranks may wait in the same boundary */
+        if (code && code != HS_STOP && is_last) /* other ranks may wait in the same boundary */
             code = hs__agree_on_part(session, 0, code, &error);
         if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
             if (!first)
@@ -297,7 +286,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
 
 hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
 {
-    if (!session->schedule.hooks[hook - session->hooks].last)
+    if (!hook->cold->when.last)
         return HS_OK;
     bool is_due = hook->kinds && hs__schedule_is_due_last(session, hook);
     hs_code code = HS_OK;

@@ -24,8 +24,6 @@ void hs__check_own_step(struct hs_session *session);
 
 /* For a session with its hooks and its group. */
 void hs__plans_init(struct hs_session *session);
-/* After a recovery: the threads are new ones. */
-void hs__forget_thread_failure(struct hs_session *session);
 
 /* values.c. The session was opened or restored: no step has computed the values of the graph. */
 void hs__session_forget_values(struct hs_session *session);

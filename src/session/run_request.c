@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* If there are more requests, the least recently used one is evicted. A caller with new fetches in each step does not
@@ -17,18 +18,9 @@ hs_code hs__requests_init(hs__requests *all, const hs_env *env, const hs_backend
 {
     *all = (hs__requests){.env = env, .ops = ops, .backend = backend, .n_requesters = n_requesters};
     hs__map_init(&all->strings, env);
+    hs__map_init(&all->by_node, env);
     all->last = hs__alloc(env, n_requesters, sizeof *all->last);
     return all->last ? HS_OK : hs__no_memory(err, n_requesters * sizeof *all->last, "the plan of a run");
-}
-
-static void free_request(const hs_env *env, hs__request *request)
-{
-    hs__free(env, request->tokens);
-    hs__free(env, request->leaves);
-    hs__free(env, (void *)request->paths);
-    hs__free(env, request->feeds);
-    hs__free(env, (void *)request->feed_names);
-    hs__free(env, request);
 }
 
 void hs__requests_free(hs__requests *all)
@@ -38,12 +30,12 @@ void hs__requests_free(hs__requests *all)
     for (size_t i = 0; i < HS__REQUEST_BUCKETS; i++)
         for (hs__request *next, *at = all->buckets[i]; at; at = next) {
             next = at->next;
-            free_request(all->env, at);
+            hs__free(all->env, at);
         }
     hs__free(all->env, all->last);
     hs__free(all->env, all->nodes);
     hs__free(all->env, all->texts);
-    hs__free(all->env, all->by_node);
+    hs__map_free(&all->by_node);
     hs__map_free(&all->strings);
 }
 
@@ -183,75 +175,32 @@ static hs_code intern(hs__requests *all, const char *text, size_t *id, hs_error 
     return code;
 }
 
-static hs_code intern_text(hs__requests *all, const char *text, const char **interned, hs_error *err)
-{
-    size_t id;
-    hs_code code = intern(all, text, &id, err);
-    if (!code)
-        *interned = all->texts[id].text;
-    return code;
-}
-
-static size_t hash_node(const hs_node *node)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)node->op * 0x9e3779b97f4a7c15u + (uint64_t)(uint32_t)node->output;
-    return (size_t)(hash ^ hash >> 32);
-}
-
-static hs__node_index *find_node(const hs__requests *all, hs__node_index *table, size_t capacity, const hs_node *node)
-{
-    size_t at = hash_node(node) & (capacity - 1);
-    while (table[at] &&
-           (all->nodes[table[at] - 1].node.op != node->op || all->nodes[table[at] - 1].node.output != node->output))
-        at = (at + 1) & (capacity - 1);
-    return &table[at];
-}
-
-static hs_code grow_by_node(hs__requests *all, hs_error *err)
-{
-    size_t capacity = all->by_node_capacity ? all->by_node_capacity * 2 : 32;
-    hs__node_index *table = hs__alloc(all->env, capacity, sizeof *table);
-    if (!table)
-        return hs__no_memory(err, capacity * sizeof *table, "a table of nodes");
-    for (size_t i = 0; i < all->n_nodes; i++)
-        *find_node(all, table, capacity, &all->nodes[i].node) = (hs__node_index)i + 1;
-    hs__free(all->env, all->by_node);
-    all->by_node = table;
-    all->by_node_capacity = capacity;
-    return HS_OK;
-}
-
-/* Gets the index of a node, and adds the node if it is new. "loss" and "loss:0" are the same node. */
-static hs_code add_node(hs__requests *all, const hs_node *node, const char *name, hs__node_index *node_index, hs_error *err)
-{
-    hs_code code = all->n_nodes >= all->by_node_capacity / 2 ? grow_by_node(all, err) : HS_OK;
-    if (code)
-        return code;
-    hs__node_index *found = find_node(all, all->by_node, all->by_node_capacity, node);
-    if (!*found) {
-        if ((code = hs__reserve(all->env, &all->nodes, &all->nodes_capacity, all->n_nodes + 1, sizeof *all->nodes, err)))
-            return code;
-        all->nodes[all->n_nodes].node = *node;
-        all->nodes[all->n_nodes].name = name;
-        *found = (hs__node_index)++all->n_nodes;
-    }
-    *node_index = *found - 1;
-    return HS_OK;
-}
-
+/* Gets the index of the node with a name, and adds the node if it is new. "loss" and "loss:0" are the same node. */
 static hs_code resolve_name(hs__requests *all, const char *name, const char **interned, hs__node_index *node_index,
                             hs_error *err)
 {
-    size_t id;
+    size_t id, index;
+    hs_node node;
     hs_code code = intern(all, name, &id, err);
     if (code)
         return code;
     *interned = all->texts[id].text;
     if (all->texts[id].node_index == HS__NO_NODE) {
-        hs_node node;
-        if ((code = hs__normalize_error(all->ops->find(all->backend, name, &node, err), name, err)) ||
-            (code = add_node(all, &node, *interned, &all->texts[id].node_index, err)))
+        char key[64];
+        if ((code = hs__normalize_error(all->ops->find(all->backend, name, &node, err), name, err)))
             return code;
+        snprintf(key, sizeof key, "%p:%d", node.op, (int)node.output);
+        index = hs__map_find(&all->by_node, key);
+        if (index == HS__NONE) {
+            index = all->n_nodes;
+            if ((code = hs__reserve(all->env, &all->nodes, &all->nodes_capacity, index + 1, sizeof *all->nodes, err)) ||
+                (code = hs__map_add(&all->by_node, key, index, NULL, err)))
+                return code;
+            all->nodes[index].node = node;
+            all->nodes[index].name = *interned;
+            all->n_nodes++;
+        }
+        all->texts[id].node_index = (hs__node_index)index;
     }
     *node_index = all->texts[id].node_index;
     return HS_OK;
@@ -271,11 +220,12 @@ typedef struct {
 static hs_code add_leaf(compile *c, const char *key, const char *name, const char *path)
 {
     hs__token *token = &c->to->tokens[c->token++];
+    size_t id;
     token->kind = HS_FETCH_LEAF;
     token->key = key;
     hs_code code = resolve_name(c->all, name, &token->name, &c->to->leaves[c->leaf], c->err);
-    if (!code)
-        code = intern_text(c->all, path, &c->to->paths[c->leaf], c->err);
+    if (!code && !(code = intern(c->all, path, &id, c->err)))
+        c->to->paths[c->leaf] = c->all->texts[id].text;
     c->leaf++;
     return code;
 }
@@ -304,9 +254,9 @@ static hs_code compile_tree(compile *c, const hs_fetch *fetch, const char *key);
 /* Compiles a child of a dict under its key, or of a list under its number (`key` NULL). */
 static hs_code compile_child(compile *c, const hs_fetch *child, const char *key, size_t number)
 {
-    size_t before = c->path.size;
-    const char *interned = NULL;
-    hs_code code = key ? intern_text(c->all, key, &interned, c->err) : HS_OK;
+    const size_t before = c->path.size;
+    size_t id = 0;
+    hs_code code = key ? intern(c->all, key, &id, c->err) : HS_OK;
     if (code)
         return code;
     if (before)
@@ -317,7 +267,7 @@ static hs_code compile_child(compile *c, const hs_fetch *child, const char *key,
         hs__buffer_text(&c->path, "%zu", number);
     if ((code = hs__buffer_check(&c->path, "a path", c->err)) || (key && (code = add_unique_path(c))))
         return code;
-    code = compile_tree(c, child, interned);
+    code = compile_tree(c, child, key ? c->all->texts[id].text : NULL);
     c->path.size = before;
     return code;
 }
@@ -357,27 +307,6 @@ static hs_code compile_args(hs__requests *all, const hs_run_args *args, hs__requ
     return code;
 }
 
-static hs__request *alloc_request(const hs_env *env, const measure *m, bool flat)
-{
-    hs__request *request = hs__alloc(env, 1, sizeof *request);
-    if (!request)
-        return NULL;
-    request->hash = m->hash;
-    request->flat = flat;
-    request->n_tokens = m->tokens;
-    request->n_leaves = m->leaves;
-    request->n_feeds = m->feeds;
-    request->tokens = hs__alloc(env, m->tokens, sizeof *request->tokens);
-    request->leaves = hs__alloc(env, m->leaves, sizeof *request->leaves);
-    request->paths = hs__alloc(env, m->leaves, sizeof *request->paths);
-    request->feeds = hs__alloc(env, m->feeds, sizeof *request->feeds);
-    request->feed_names = hs__alloc(env, m->feeds, sizeof *request->feed_names);
-    if (request->tokens && request->leaves && request->paths && request->feeds && request->feed_names)
-        return request;
-    free_request(env, request);
-    return NULL;
-}
-
 static bool is_latest(const hs__requests *all, const hs__request *request)
 {
     for (size_t i = 0; i < all->n_requesters; i++)
@@ -399,17 +328,31 @@ static void evict(hs__requests *all)
     hs__request *victim = *oldest;
     *oldest = victim->next;
     all->n_requests--;
-    free_request(all->env, victim);
+    hs__free(all->env, victim);
 }
 
+/* Compiles a request of these measures. It and its lists are one block. */
 static hs_code add_request(hs__requests *all, const hs_run_args *args, const measure *m, hs__request **out, hs_error *err)
 {
-    hs__request *request = alloc_request(all->env, m, !args->fetches);
+    const size_t n_texts = m->leaves + m->feeds;
+    const size_t bytes =
+        sizeof(hs__request) + m->tokens * sizeof(hs__token) + n_texts * (sizeof(const char *) + sizeof(hs__node_index));
+    hs__request *request = hs__alloc(all->env, 1, bytes);
     if (!request)
-        return hs__no_memory(err, m->tokens * sizeof(hs__token), "the plan of a run");
+        return hs__no_memory(err, bytes, "the plan of a run");
+    request->hash = m->hash;
+    request->flat = !args->fetches;
+    request->n_tokens = m->tokens;
+    request->n_leaves = m->leaves;
+    request->n_feeds = m->feeds;
+    request->tokens = (hs__token *)(request + 1);
+    request->paths = (const char **)(request->tokens + m->tokens);
+    request->feed_names = request->paths + m->leaves;
+    request->leaves = (hs__node_index *)(request->paths + n_texts);
+    request->feeds = request->leaves + m->leaves;
     hs_code code = compile_args(all, args, request, err);
     if (code) {
-        free_request(all->env, request);
+        hs__free(all->env, request);
         return code;
     }
     if (all->n_requests >= MAX_REQUESTS)

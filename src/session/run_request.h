@@ -25,7 +25,7 @@ typedef struct hs__request {
     uint64_t hash, last_used;
     bool flat; /* from hs_run_args.names */
     size_t n_tokens, n_leaves, n_feeds;
-    hs__token *tokens;      /* names and keys are interned */
+    hs__token *tokens;      /* in the block of the request, as all lists. Names and keys are interned */
     hs__node_index *leaves; /* the node of each leaf */
     const char **paths;     /* the path of each leaf */
     hs__node_index *feeds;
@@ -49,8 +49,7 @@ typedef struct hs__requests {
         const char *name;
     } * nodes; /* every node that was ever requested, by node index */
     size_t n_nodes, nodes_capacity;
-    hs__node_index *by_node; /* hash table of node index + 1; 0: empty */
-    size_t by_node_capacity;
+    hs__map by_node; /* their indexes, by op and output */
     hs__request *buckets[HS__REQUEST_BUCKETS];
     size_t n_requests;
     hs__request **last; /* by requester: its latest request, which is compared first, and not evicted: a plan may have it */

@@ -17,11 +17,6 @@ static bool thread_grace_over(struct hs_session *session)
     return !atomic_compare_exchange_strong(&session->data_wait.thread_failed_ns, &since, now) && now - since >= GRACE_NS;
 }
 
-void hs__forget_thread_failure(struct hs_session *session)
-{
-    atomic_store(&session->data_wait.thread_failed_ns, 0);
-}
-
 static bool stop_requested(void *user)
 {
     return hs__stop_requested(user) || thread_grace_over(user);

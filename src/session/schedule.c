@@ -31,17 +31,11 @@ static int compare_steps(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Whether checkpoints have the position: other hooks begin again in each session. */
-static bool is_saved(const hs_trigger *when)
-{
-    return when->every_n_steps || (when->at_steps && when->at_steps[0] != -1);
-}
-
 hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook *given, hs_error *err)
 {
     const hs_trigger *when = &given->when;
     const hs__hook *hook = &session->hooks[index];
-    hs__hook_schedule *h = &session->schedule.hooks[index];
+    hs__hook_schedule *h = &hook->cold->when;
     *h = (hs__hook_schedule){
         .is_set = hs__trigger_is_set(when) || given->flags & HS__HOOK_AFTER_SAVES,
         .is_before =
@@ -56,9 +50,9 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
         .every_n_steps = when->every_n_steps,
         .due_from = INT64_MAX,
         .next_listed = INT64_MAX,
-        .is_saved = is_saved(when),
+        .is_saved = when->every_n_steps || (when->at_steps && when->at_steps[0] != -1),
     };
-    session->schedule.n = index + 1;
+    session->schedule.n_added = index + 1;
     if (!hs__trigger_is_set(when))
         return HS_OK;
     hs_code code = hs__trigger_check(when, err);
@@ -81,9 +75,8 @@ hs_code hs__schedule_add(struct hs_session *session, size_t index, const hs_hook
 
 void hs__schedule_free(struct hs_session *session)
 {
-    for (size_t i = 0; session->schedule.hooks && i < session->schedule.n; i++)
-        hs__free(&session->env, session->schedule.hooks[i].steps);
-    hs__free(&session->env, session->schedule.hooks);
+    for (size_t i = 0; i < session->schedule.n_added; i++)
+        hs__free(&session->env, session->cold[i].when.steps);
     hs__free(&session->env, session->schedule.due);
 }
 
@@ -100,7 +93,7 @@ static void find_needs(struct hs_session *session)
     hs__schedule *s = &session->schedule;
     s->has_conditions = s->reads_clock = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
-        hs__hook_schedule *h = &s->hooks[i];
+        hs__hook_schedule *h = &session->cold[i].when;
         h->is_set |= h->sets_due;
         s->has_conditions |= h->is_set;
         s->reads_clock |= h->every_ns > 0;
@@ -114,7 +107,7 @@ static void list_due(struct hs_session *session)
     s->n_due = 0;
     s->is_acting = session->plans[0].is_whole = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
-        const hs__hook_schedule *h = &s->hooks[i];
+        const hs__hook_schedule *h = &session->cold[i].when;
         s->is_acting |= h->acts;
         if (h->acts || !h->is_set)
             s->due[s->n_due++] = &session->hooks[i];
@@ -127,7 +120,7 @@ hs_code hs__schedule_begin(struct hs_session *session, hs_error *err)
     for (size_t i = 0; i < session->n_hooks; i++) {
         const hs__hook_cold *cold = session->hooks[i].cold;
         const char *const *fetches = cold->ops.fetches;
-        hs_code code = needs_step(&session->schedule.hooks[i]) ? hs_backend_check_global_step(backend, err) : HS_OK;
+        hs_code code = needs_step(&session->cold[i].when) ? hs_backend_check_global_step(backend, err) : HS_OK;
         for (size_t k = 0; !code && !cold->best_effort && fetches && fetches[k]; k++)
             code = hs_backend_check_tensor(backend, fetches[k], err);
         if (code) {
@@ -226,7 +219,7 @@ static void find_next(struct hs_session *session)
     s->next_run = UINT64_MAX;
     s->reads_step = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
-        const hs__hook_schedule *h = &s->hooks[i];
+        const hs__hook_schedule *h = &session->cold[i].when;
         if (!h->is_set || !session->hooks[i].kinds) /* hs__unmute_due decides again */
             continue;
         s->reads_step |= needs_step(h) || (!h->chief_only && s->has_step);
@@ -273,7 +266,7 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
     const bool was_stale = s->is_stale;
     s->is_stale = s->restarts = false;
     for (size_t i = 0; i < session->n_hooks; i++) {
-        hs__hook_schedule *h = &s->hooks[i];
+        hs__hook_schedule *h = &session->cold[i].when;
         const int64_t at = position(s, h);
         if (h->is_set && !h->started)
             start(s, h, at);
@@ -291,7 +284,7 @@ void hs__schedule_decide_after(struct hs_session *session)
 {
     hs__schedule *s = &session->schedule;
     for (size_t i = 0; i < session->n_hooks; i++) {
-        hs__hook_schedule *h = &s->hooks[i];
+        hs__hook_schedule *h = &session->cold[i].when;
         const bool called = session->hooks[i].kinds >> session->context.kind & 1;
         if (h->is_set && !h->started)
             start(s, h, position(s, h));
@@ -318,7 +311,7 @@ void hs__schedule_stall(struct hs_session *session)
 bool hs__raw_session_interval_has_begun(const hs_raw_session *raw)
 {
     const struct hs_session *session = raw->owner;
-    return session->schedule.hooks[session->callee - session->hooks].marked;
+    return session->callee->cold->when.marked;
 }
 
 void hs__raw_session_warn_of_stalls(hs_raw_session *raw)
@@ -345,7 +338,7 @@ static void mark(struct hs_session *session, hs__hook_schedule *h)
 
 void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
 {
-    hs__hook_schedule *h = &session->schedule.hooks[hook - session->hooks];
+    hs__hook_schedule *h = &hook->cold->when;
     h->acts = h->is_news = false;
     if (h->is_set && h->by_when)
         mark(session, h);
@@ -354,14 +347,14 @@ void hs__schedule_acted(struct hs_session *session, const hs__hook *hook)
 bool hs__run_context_is_due(const hs_run_context *run)
 {
     const struct hs_session *session = run->session;
-    const hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
+    const hs__hook_schedule *h = &session->callee->cold->when;
     return h->by_when || !h->is_set;
 }
 
 bool hs__run_context_is_requested(hs_run_context *run)
 {
     struct hs_session *session = run->session;
-    hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
+    hs__hook_schedule *h = &session->callee->cold->when;
     if (run->boundary)
         h->requested = requests_of(session, h);
     return h->requested != h->requests;
@@ -371,7 +364,7 @@ void hs__run_context_acted(hs_run_context *run, bool restarts)
 {
     struct hs_session *session = run->session;
     hs__schedule *s = &session->schedule;
-    hs__hook_schedule *h = &s->hooks[session->callee - session->hooks];
+    hs__hook_schedule *h = &session->callee->cold->when;
     if (s->restores != session->raw.restores)
         hs__schedule_restart(session);
     const int64_t step = hs_run_context_global_step(run, NULL);
@@ -408,7 +401,7 @@ hs_code hs__schedule_decide_again(struct hs_session *session, size_t *i, hs_erro
 bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
 {
     hs__schedule *s = &session->schedule;
-    const hs__hook_schedule *h = &s->hooks[hook - session->hooks];
+    const hs__hook_schedule *h = &hook->cold->when;
     if (!s->all_runs)
         return false;
     if (s->has_step && !h->counts_runs) { /* runs without hooks may have changed it */
@@ -421,14 +414,14 @@ bool hs__schedule_is_due_last(struct hs_session *session, const hs__hook *hook)
 void hs__schedule_saved(struct hs_session *session)
 {
     for (size_t i = 0; i < session->n_hooks; i++)
-        session->schedule.hooks[i].is_news = session->schedule.hooks[i].after_saves;
+        session->cold[i].when.is_news = session->cold[i].when.after_saves;
     session->schedule.is_stale = true;
 }
 
 void hs__schedule_restart(struct hs_session *session)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
-        hs__hook_schedule *h = &session->schedule.hooks[i];
+        hs__hook_schedule *h = &session->cold[i].when;
         h->started = false;
         h->marked &= !h->first || h->is_saved;
         h->is_news = h->after_saves;
@@ -442,7 +435,7 @@ void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
     struct hs_session *session = raw ? raw->owner : NULL;
     if (!session || !session->callee)
         return;
-    hs__hook_schedule *h = &session->schedule.hooks[session->callee - session->hooks];
+    hs__hook_schedule *h = &session->callee->cold->when;
     const bool counts = session->schedule.has_step || h->counts_runs;
     const int64_t from = step == HS_NEVER || !counts ? INT64_MAX : step < 0 ? 0 : step;
     if (from == h->due_from && h->is_set)
@@ -454,16 +447,10 @@ void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
 /* The position of a hook in checkpoints: the step from which every_n_steps counts (0 if only that there is one matters), or
  * NO_MARK; the next listed step, or UNKNOWN; the runs, with counts_runs. */
 
-static hs__hook_schedule *schedule_of(const hs__hook *hook)
-{
-    const struct hs_session *session = hook->cold->session;
-    return &session->schedule.hooks[hook - session->hooks];
-}
-
 static hs_code save(void *self, hs_state_writer *out, hs_error *err)
 {
     const hs__hook *hook = self;
-    const hs__hook_schedule *h = schedule_of(hook);
+    const hs__hook_schedule *h = &hook->cold->when;
     int64_t state[] = {NO_MARK, h->n_steps ? h->next_listed : UNKNOWN,
                        h->counts_runs ? position(&hook->cold->session->schedule, h) : 0};
     if (h->marked) /* otherwise the state would depend on the clock */
@@ -475,7 +462,7 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
 {
     const hs__hook *hook = self;
     hs__schedule *s = &hook->cold->session->schedule;
-    hs__hook_schedule *h = schedule_of(hook);
+    hs__hook_schedule *h = &hook->cold->when;
     int64_t state[3];
     hs_code code = hs_state_reader_read(in, state, sizeof state, err);
     if (code)
@@ -496,5 +483,5 @@ bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
 {
     *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
                                      .self = hook);
-    return schedule_of(hook)->is_saved;
+    return hook->cold->when.is_saved;
 }

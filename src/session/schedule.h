@@ -49,9 +49,8 @@ typedef struct hs__hook_schedule {
 } hs__hook_schedule;
 
 typedef struct hs__schedule {
-    hs__hook_schedule *hooks; /* of hs_session.hooks[i] at i */
-    size_t n;                 /* of hooks */
-    struct hs__hook **due;    /* the hooks that this run calls, in the order of the session's list */
+    size_t n_added;        /* hooks to whose `when` hs__schedule_add was called */
+    struct hs__hook **due; /* the hooks that this run calls, in the order of the session's list */
     size_t n_due;
     bool has_conditions; /* of any hook. If not, the rest is not used */
     bool reads_step, reads_clock;

@@ -70,6 +70,7 @@ typedef struct hs__hook_cold {
     int64_t max_failures;           /* in a row; 0: any number */
     hs__failure failure;            /* of its callbacks, if it is best-effort */
     hs__failure work_failure;       /* of work that it reports under its name */
+    hs__hook_schedule when;
     uint64_t wanted_kinds;          /* a bit for each hs_run_kind that it was installed for */
     hs__pending_save *pending_save; /* where it has its save in the background; NULL: it saves none */
 } hs__hook_cold;
@@ -133,7 +134,9 @@ typedef struct hs__progress {
 /* run_stack.c. What a run that waits for data needs. */
 typedef struct hs__data_wait {
     hs_phase phase_before;
-    atomic_int_fast64_t thread_failed_ns; /* when a waiting run first saw that a thread has failed; 0: no thread has */
+    /* When a waiting run first saw that a thread has failed; 0: no thread has. session_create.c clears it for new threads
+     */
+    atomic_int_fast64_t thread_failed_ns;
 } hs__data_wait;
 
 /* collective_ops.c. Memory for the nodes that all ranks fetch in a run. */

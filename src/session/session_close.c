@@ -243,10 +243,10 @@ void hs__session_free(hs_session *session)
     hs__free(&env, session->creation.checkpoint_dir);
     hs__free(&env, session->creation.checkpoint_prefix);
     hs__free(&env, session->creation.summary_dir);
+    hs__schedule_free(session);
     hs__free(&env, session->hooks);
     hs__free(&env, session->cold);
     hs__free(&env, session->given_hooks);
-    hs__schedule_free(session);
     hs__free(&env, session->target);
     hs__free(&env, (void *)session->config.data);
     hs__free(&env, session);

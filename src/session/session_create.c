@@ -37,32 +37,22 @@ hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 
 /* The values of its variables. */
 
-/* Without a checkpoint all ranks of a group initialize, and the chief sends its values. A copy has the same values on all
- * ranks that have one. */
-static hs_code initialize(struct hs_session *session, bool recovering, hs_error *err)
-{
-    const bool has_copy = recovering && session->last_good.copy;
-    hs_code code = recovering ? hs__last_good_initialize(session, err) : hs__startup_initialize(session, err);
-    if (!hs__is_in_group(session) || (code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err)))
-        return code;
-    return session->agreement.word & HS__WORD_YES ? hs__send_variables(session, err) : HS_OK;
-}
-
 static hs_code restore_or_initialize(struct hs_session *session, bool recovering, hs_error *err)
 {
-    const bool in_group = hs__is_in_group(session);
+    const bool has_copy = recovering && session->last_good.copy; /* the same on all ranks that have one */
     bool restored = false;
     if (session->creation.is_worker)
         return hs__startup_wait(session, err);
-    hs_code code = hs__open_raw(session, err);
-    if (in_group)
-        code = hs__agree_on_part(session, 0, code, err);
+    hs_code code = hs__agree_on_part(session, 0, hs__open_raw(session, err), err);
     if (!code)
         code = hs__last_good_restore(session, recovering, &restored, err);
-    if (in_group)
-        code = hs__agree_on_part(session, 0, code, err);
-    if (!code && !restored)
-        code = initialize(session, recovering, err);
+    code = hs__agree_on_part(session, 0, code, err);
+    if (!code && !restored) { /* all ranks of a group initialize, and the chief sends its values */
+        code = recovering ? hs__last_good_initialize(session, err) : hs__startup_initialize(session, err);
+        code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err);
+        if (!code && session->agreement.word & HS__WORD_YES)
+            code = hs__send_variables(session, err);
+    }
     return code ? code : hs__startup_finish(session, err);
 }
 
@@ -86,6 +76,7 @@ static hs_code replace_coordinator(struct hs_session *session, hs_error *err)
     session->attempts.retired_coordinators[session->attempts.n_retired++] =
         session->coordinator; /* a caller may still hold it */
     session->coordinator = fresh;
+    atomic_store(&session->data_wait.thread_failed_ns, 0);
     return HS_OK;
 }
 
@@ -155,37 +146,28 @@ static hs_code call_after_create(struct hs_session *session, bool *done, hs_erro
     return HS_OK;
 }
 
-/* The ranks of a group agree whether a hook of one of them has reported that the training is complete. */
-static hs_code agree_on_created(struct hs_session *session, hs_code code, bool *done, hs_error *err)
-{
-    code = hs__agree_on_part(session, *done ? HS__WORD_ALREADY_DONE : 0, code, err);
-    if (code || !(session->agreement.word & HS__WORD_ALREADY_DONE))
-        return code;
-    *done = true;
-    return hs_coordinator_request_stop(session->coordinator, NULL);
-}
-
 hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_error *err)
 {
-    const bool in_group = hs__is_in_group(session);
     session->callee = NULL; /* in a recovery, a hook of the run that failed */
     hs__schedule_restart(session);
     hs__agreement_restart(session);
     hs_code code = session->attempts.n_created++ ? replace_coordinator(session, err) : HS_OK;
-    if (in_group)
-        code = hs__agree_on_part(session, 0, code, err);
+    code = hs__agree_on_part(session, 0, code, err);
     if (!code && !(code = restore_or_initialize(session, recovering, err))) {
         hs__session_forget_values(session); /* ops that initialize may have written some */
         if (!(code = start_queues(session, err)))
             code = call_after_create(session, done, err);
     }
     session->callee = NULL;
-    if (in_group)
-        code = agree_on_created(session, code, done, err);
+    code = hs__agree_on_part(session, *done ? HS__WORD_ALREADY_DONE : 0, code, err);
+    if (!code && session->agreement.word & HS__WORD_ALREADY_DONE) { /* as a hook of some rank has reported */
+        *done = true;
+        code = hs_coordinator_request_stop(session->coordinator, NULL);
+    }
     if (!code)
         code = hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
     hs__set_current_hook(session, NULL);
-    return in_group ? hs__agree_on_part(session, 0, code, err) : code;
+    return hs__agree_on_part(session, 0, code, err);
 }
 
 hs_code hs__discard_raw(struct hs_session *session, hs_error *err)

@@ -53,15 +53,6 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *hooks, size_t index, hs_er
     return HS_OK;
 }
 
-/* Counts the hooks of this name up to the one at `index`. As the program gave the list, all ranks find the same. */
-static size_t number_of(const hs_hook *hooks, size_t index)
-{
-    size_t number = 1;
-    for (size_t i = 0; i < index; i++)
-        number += hooks[i].ops->name && strcmp(hooks[i].ops->name, hooks[index].ops->name) == 0;
-    return number;
-}
-
 /* The other ranks would wait for such a hook, or it for them. */
 static hs_code check_all_ranks(const hs_hook *hook, hs_error *err)
 {
@@ -81,9 +72,8 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
     size_t n_on_ranks = 0;
     session->hooks = hs__alloc(&session->env, n, sizeof *session->hooks);
     session->cold = hs__alloc(&session->env, n, sizeof *session->cold);
-    session->schedule.hooks = hs__alloc(&session->env, n, sizeof *session->schedule.hooks);
     session->schedule.due = hs__alloc(&session->env, n, sizeof *session->schedule.due);
-    if (!session->hooks || !session->cold || !session->schedule.hooks || !session->schedule.due)
+    if (!session->hooks || !session->cold || !session->schedule.due)
         return hs__no_memory(err, n * sizeof *session->cold, "the hooks");
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < n; i++) {
@@ -97,10 +87,12 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
         hook->cold->session = session;
         hook->cold->number_on_ranks = chief_only ? 0 : ++n_on_ranks;
         code = copy_hook(hook, options->hooks, i, err);
-        if (!code) {
-            hook->cold->number = number_of(options->hooks, i);
+        hook->cold->number = 1; /* on all ranks the same, as it counts the program's list */
+        for (size_t k = 0; !code && k < i; k++)
+            hook->cold->number +=
+                options->hooks[k].ops->name && strcmp(options->hooks[k].ops->name, hook->cold->ops.name) == 0;
+        if (!code)
             code = hs__schedule_add(session, n_called - 1, &options->hooks[i], err);
-        }
     }
     if (!code)
         session->n_hooks = n_called;

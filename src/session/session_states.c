@@ -32,12 +32,6 @@ static char *hook_key(const hs_env *env, const char *prefix, const hs__hook_cold
                             : hs__format(env, "%s%s", prefix, hook->ops.name);
 }
 
-/* In older checkpoints: NAME, NAME_1, NAME_2. */
-static char *old_hook_key(const hs_env *env, const hs__hook_cold *hook)
-{
-    return hs__format(env, HS__HOOK_PREFIX "%s_%zu", hook->ops.name, hook->number - 1);
-}
-
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err)
 {
     const hs_hook_ops *ops = &hook->cold->ops;
@@ -51,36 +45,23 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
 /* The state of hooks. If that of a best-effort hook cannot be saved or loaded, the checkpoint is saved or restored without
  * it. Empty state of such a hook is not loaded, and a disabled hook is not called: it may not have begun. */
 
-static hs_code call_save(const hs__hook *hook, hs_state_writer *out, hs_error *err)
-{
-    struct hs_session *session = hook->cold->session;
-    const hs__hook *caller = session->callee; /* such as the saver */
-    session->callee = hook;
-    hs_code code = hook->cold->ops.save_state(hook->self, out, err);
-    session->callee = caller;
-    return code;
-}
-
-static hs_code call_load(const hs__hook *hook, hs_state_reader *in, hs_error *err)
-{
-    struct hs_session *session = hook->cold->session;
-    const hs__hook *caller = session->callee;
-    session->callee = hook;
-    hs_code code = hook->cold->ops.load_state(hook->self, in, err);
-    session->callee = caller;
-    return code;
-}
-
 static hs_code save_hook(void *self, hs_state_writer *out, hs_error *err)
 {
     hs__hook *hook = self;
-    if (!hook->cold->best_effort)
-        return call_save(hook, out, err);
+    struct hs_session *session = hook->cold->session;
+    const hs__hook *caller = session->callee; /* such as the saver */
+    const bool best_effort = hook->cold->best_effort;
     hs_error error = {0};
     hs__buffer buffer; /* so that a state that fails is not saved in part */
-    hs__buffer_init(&buffer, &hook->cold->session->env);
+    hs__buffer_init(&buffer, &session->env);
     hs_state_writer writer = hs__state_writer_to(&buffer);
-    hs_code code = hs__is_disabled(hook) ? HS_OK : call_save(hook, &writer, &error);
+    session->callee = hook;
+    hs_code code = hs__is_disabled(hook)
+                       ? HS_OK
+                       : hook->cold->ops.save_state(hook->self, best_effort ? &writer : out, best_effort ? &error : err);
+    session->callee = caller;
+    if (!best_effort)
+        return code;
     if (!code)
         code = hs__error_copy(&error, &writer.error);
     hs_code written = code ? HS_OK : hs_state_writer_write(out, buffer.data, buffer.size, err);
@@ -88,22 +69,26 @@ static hs_code save_hook(void *self, hs_state_writer *out, hs_error *err)
     if (!code)
         return written;
     hs__clear(err);
-    return hs__hook_failed(hook->cold->session, hook, "save_state", code, &error);
+    return hs__hook_failed(session, hook, "save_state", code, &error);
 }
 
 static hs_code load_hook(void *self, hs_state_reader *in, hs_error *err)
 {
     hs__hook *hook = self;
-    if (!hook->cold->best_effort)
-        return call_load(hook, in, err);
+    struct hs_session *session = hook->cold->session;
+    const hs__hook *caller = session->callee;
+    const bool best_effort = hook->cold->best_effort;
+    const bool skips = best_effort && (!hs_state_reader_remaining(in) || hs__is_disabled(hook));
     hs_error error = {0};
-    hs_code code = hs_state_reader_remaining(in) && !hs__is_disabled(hook) ? call_load(hook, in, &error) : HS_OK;
+    session->callee = hook;
+    hs_code code = skips ? HS_OK : hook->cold->ops.load_state(hook->self, in, best_effort ? &error : err);
+    session->callee = caller;
+    if (!best_effort)
+        return code;
     in->left = 0;
     hs_error_clear(&in->error);
     hs__clear(err);
-    if (!code)
-        return HS_OK;
-    return hs__hook_failed(hook->cold->session, hook, "load_state", code, &error);
+    return code ? hs__hook_failed(session, hook, "load_state", code, &error) : HS_OK;
 }
 
 static hs_code reshard_hook(void *self, hs_state_reader *const *saved, int32_t n_saved, int32_t rank, int32_t rank_count,
@@ -128,7 +113,8 @@ static hs_code add_hook_state(struct hs_session *session, hs__hook *hook, hs_err
     slot->varies = hook->cold->state_varies;
     if (hook->cold->number == 1)
         return HS_OK;
-    return hs__state_slot_set_old_key(slot, &session->raw, old_hook_key(&session->env, hook->cold), err);
+    char *old_key = hs__format(&session->env, HS__HOOK_PREFIX "%s_%zu", hook->cold->ops.name, hook->cold->number - 1);
+    return hs__state_slot_set_old_key(slot, &session->raw, old_key, err);
 }
 
 static hs_code add_position(struct hs_session *session, hs__hook *hook, hs_error *err)

@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static void write_hook(const hs__hook_cold *hook, const hs__hook_schedule *when, hs__buffer *text)
+static void write_hook(const hs__hook_cold *hook, hs__buffer *text)
 {
+    const hs__hook_schedule *when = &hook->when;
     hs__buffer_text(text, "hook '%s'%s%s", hook->ops.name, hook->best_effort ? ", best effort" : "",
                     hook->per_rank ? ", state of each rank" : "");
     if (hook->wanted_kinds != HS_HOOK_TRAIN)
@@ -41,7 +42,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     hs__buffer_text(text, "recovery.max_attempts %lld\n", (long long)session->recovery.options.max_attempts);
     for (size_t i = 0; i < session->n_hooks; i++)
         if (session->cold[i].number_on_ranks)
-            write_hook(&session->cold[i], &session->schedule.hooks[i], text);
+            write_hook(&session->cold[i], text);
     for (size_t i = 0; hs__session_variable(&session->raw, i, &variable); i++)
         if (!(variable.flags & HS_VARIABLE_LOCAL))
             hs__buffer_text(text, "variable '%s', %s %s\n", variable.name, hs_dtype_name(variable.dtype),

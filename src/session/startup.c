@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *feeds, hs_error *err)
+static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *feeds, const hs_run_values **values,
+                      hs_error *err)
 {
-    hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(op), .feeds = feeds), NULL, err);
+    hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(op), .feeds = feeds), values, err);
     if (code)
         hs_error_prefix(err, "cannot run '%s'", op);
     return code;
@@ -20,7 +21,7 @@ static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *fe
 hs_code hs__startup_initialize(struct hs_session *session, hs_error *err)
 {
     const hs_scaffold_options *scaffold = hs_scaffold_fields(session->scaffold);
-    hs_code code = scaffold->init_op ? run_op(&session->raw, scaffold->init_op, scaffold->init_feeds, err) : HS_OK;
+    hs_code code = scaffold->init_op ? run_op(&session->raw, scaffold->init_op, scaffold->init_feeds, NULL, err) : HS_OK;
     if (!code && scaffold->init_fn) {
         code = scaffold->init_fn(scaffold->user, session->scaffold, &session->raw, err);
         if (hs__normalize_error(code, "it", err))
@@ -40,9 +41,8 @@ static hs_code run_check(hs_raw_session *session, const char *op, const char *wh
     *ready = true;
     if (!op)
         return HS_OK;
-    hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(op)), &values, err);
+    hs_code code = run_op(session, op, NULL, &values, err);
     if (code) {
-        hs_error_prefix(err, "cannot run '%s'", op);
         *ready = false;
         return code == HS_FAILED_PRECONDITION ? HS_OK : code;
     }
@@ -68,7 +68,7 @@ static hs_code try_finish(struct hs_session *session, bool *ready, hs_error *err
         code = run_check(&session->raw, scaffold->ready_for_local_init_op, "ready for local_init_op", ready, err);
         if (code || !*ready)
             return code;
-        code = run_op(&session->raw, scaffold->local_init_op, scaffold->local_init_feeds, err);
+        code = run_op(&session->raw, scaffold->local_init_op, scaffold->local_init_feeds, NULL, err);
     }
     return code ? code : run_check(&session->raw, scaffold->ready_op, "ready", ready, err);
 }
