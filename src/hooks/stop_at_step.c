@@ -54,6 +54,9 @@ static hs_code check(const void *given, hs_error *err)
     if (options->num_steps && options->last_step)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "each of num_steps and last_step is given; give at most one of the two");
+    if (!options->num_steps && !options->last_step)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "neither num_steps nor last_step is given, or it is 0; give one of the two");
     if (options->num_steps < 0 || options->last_step < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 0",
                             options->num_steps ? "num_steps" : "last_step",

@@ -10,7 +10,7 @@
  *     hs_hook hook = hs_stop_at_step(.last_step = 10000);
  *
  * If the target is reached when the session is created, no run is made (HS_REASON_ALREADY_DONE, exit code 0). With
- * neither field the target is 0.
+ * neither field, or 0, it is refused.
  *
  * Threads: any thread, at any time. */
 
