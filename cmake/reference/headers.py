@@ -191,7 +191,7 @@ def section(text):
 
 
 def parse_c(path, text):
-    text = taken_lines(text)
+    text = re.sub(r"^static inline .*?^}\n", "", taken_lines(text), flags=re.S | re.M)  # parts of macros
     head, entries, pending, joins = None, [], None, False
     found = list(pieces(text, ";"))
     for i, (kind, piece, gap) in enumerate(found):

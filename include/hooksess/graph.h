@@ -97,15 +97,35 @@ typedef struct hs_variable_def {
 #define HS_DATA_AT(pointer) .data_at = HS__POINTER(pointer), .element_bytes = HS__POINTED_BYTES(pointer)
 
 HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def);
+/* Called by the macros hs_graph_variable, hs_graph_value and hs_graph_bytes with what the compiler knows.
+ *
+ * bytes    that are saved. Fewer than `element`, the size of what the pointer points to: HS_INVALID_ARGUMENT
+ * room     bytes from the pointer to the end of its object; SIZE_MAX: unknown. If it is less: HS_INVALID_ARGUMENT */
+HS_API hs_code hs_graph_check_bytes(hs_graph *graph, const char *name, size_t bytes, size_t element, size_t room);
+static inline hs_code hs__graph_add(hs_code (*add)(hs_graph *, const char *, hs_dtype, hs_shape, void *), size_t element,
+                                    size_t room, hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape,
+                                    void *data)
+{
+    const int64_t *d = shape.dims;
+    const int64_t elements = (shape.rank > 0 ? d[0] : 1) * (shape.rank > 1 ? d[1] : 1) * (shape.rank > 2 ? d[2] : 1) *
+                             (shape.rank > 3 ? d[3] : 1);
+    const bool is_smaller = (size_t)elements * element > room;
+    if (__builtin_constant_p(is_smaller) && is_smaller && shape.rank <= 4)
+        hs__array_is_smaller_than_its_shape();
+    hs_code code = hs_graph_check_bytes(graph, name, hs_tensor_of(dtype, shape, NULL).bytes, 0, room);
+    return code ? code : add(graph, name, dtype, shape, data);
+}
+
 /* Adds a variable in host memory of the program.
  *
  * data  borrowed until the session is closed. A number of another C type than `dtype`, or the address of a pointer, does
  *       not compile. `void *`, bytes and structs are not checked
  *
- * HS_INVALID_ARGUMENT: `data` is NULL (see hs_graph_variable_at). */
+ * HS_INVALID_ARGUMENT: `data` is NULL (see hs_graph_variable_at), or an array that is smaller than the shape. */
 HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 #define hs_graph_variable(graph, name, dtype, shape, ...)                                                                  \
-    hs_graph_variable((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
+    hs__graph_add(hs_graph_variable, HS__NUMBER_BYTES(__VA_ARGS__), HS__ROOM(__VA_ARGS__), (graph), (name), (dtype),       \
+                  (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
 /* Adds a variable whose memory moves or does not exist yet.
  *
  *     hs_graph_variable_at(g, "w", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.device_memory, .memory = &cuda);
@@ -123,7 +143,8 @@ HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dty
  * hs_graph_variable. For device memory use a variable with HS_VARIABLE_LOCAL. */
 HS_API hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 #define hs_graph_value(graph, name, dtype, shape, ...)                                                                     \
-    hs_graph_value((graph), (name), (dtype), (shape), HS__ELEMENTS(dtype, __VA_ARGS__))
+    hs__graph_add(hs_graph_value, HS__NUMBER_BYTES(__VA_ARGS__), HS__ROOM(__VA_ARGS__), (graph), (name), (dtype), (shape), \
+                  HS__ELEMENTS(dtype, __VA_ARGS__))
 
 /* Adds a tensor that runs feed. Its shape may be open (tensor.h). HS_INVALID_ARGUMENT: a run needs it without a feed. */
 HS_API hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape);
@@ -227,13 +248,20 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
  *
  *     hs_graph_bytes(g, "generator", &generator, sizeof generator, HS_STATE_PER_RANK);
  *
- * data   without pointers and file handles. Borrowed as long as the session lives
- * bytes  at least 1. A restore of another number is HS_INVALID_ARGUMENT
+ * data   without pointers and file handles. Borrowed as long as the session lives. The address of a pointer does not
+ * compile bytes  at least 1, and the size of what `data` points to. A restore of another number is HS_INVALID_ARGUMENT
  * scope  may be omitted: HS_STATE_SHARED. HS_STATE_PER_RANK cannot be restored on another number of ranks */
 HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes, hs_state_scope scope);
+static inline hs_code hs__graph_bytes(size_t element, size_t room, hs_graph *graph, const char *name, void *data,
+                                      size_t bytes, hs_state_scope scope)
+{
+    hs_code code = hs_graph_check_bytes(graph, name, bytes, element, room);
+    return code ? code : hs_graph_bytes(graph, name, data, bytes, scope);
+}
 #define HS__FIRST_TWO(a, b, ...) a, b
 #define hs_graph_bytes(graph, name, data, ...)                                                                             \
-    hs_graph_bytes((graph), (name), (data), HS__FIRST_TWO(__VA_ARGS__, HS_STATE_SHARED, 0))
+    hs__graph_bytes(HS__ELEMENT_BYTES(data), HS__ROOM(data), (graph), (name), HS__PLAIN(data),                             \
+                    HS__FIRST_TWO(__VA_ARGS__, HS_STATE_SHARED, 0))
 
 /* A queue of elements that threads of the session produce ahead of the steps (docs/guide/input-ahead.md). TensorFlow:
  * FIFOQueue, QueueRunner.

@@ -80,6 +80,22 @@ template <bool fits, class T> constexpr T hs__elements(T data)
                            (__builtin_constant_p(dtype) ? static_cast<int>(dtype) : 0))>(__VA_ARGS__))
 #define HS__POINTER(pointer)       hs__pointer(pointer)
 #define HS__POINTED_BYTES(pointer) sizeof(**(pointer))
+template <class T> constexpr T *hs__plain(T *data)
+{
+    return data;
+}
+template <class T> T **hs__plain(T **) = delete;
+#define HS__PLAIN(data) hs__plain(data)
+template <class T> constexpr size_t hs__element_bytes(T *)
+{
+    return sizeof(T);
+}
+constexpr size_t hs__element_bytes(void *)
+{
+    return 1;
+}
+#define HS__ELEMENT_BYTES(...) hs__element_bytes(__VA_ARGS__)
+#define HS__NUMBER_BYTES(...)  (sizeof(hs__pointee(__VA_ARGS__)) > 2 ? hs__element_bytes(__VA_ARGS__) : 1)
 #define HS_NAMES(...)                                                                                                      \
     ([]() -> const char *const * {                                                                                         \
         static constexpr const char *const hs__names[] = {__VA_ARGS__, nullptr};                                           \
@@ -113,7 +129,33 @@ template <bool fits, class T> constexpr T hs__elements(T data)
 /* The address of a pointer. For the address of an array, the cast of 0 does not compile. */
 #define HS__POINTER(pointer)       ((void *)(pointer))
 #define HS__POINTED_BYTES(pointer) (sizeof(**(pointer)) + 0 * sizeof((__typeof__(*(pointer)))0))
+
+/* clang-format off */
+/* What `data` points to; a char for a `void *`. It points to a pointer if its value has pointer type and is no array. */
+#define HS__AT(data) (*_Generic((data), void *: (char *)0, const void *: (const char *)0, default: (data)))
+/* clang-format on */
+#define HS__IS_POINTER(...)                                                                                                \
+    (__builtin_classify_type(__VA_ARGS__) == 5 &&                                                                          \
+     __builtin_types_compatible_p(__typeof__(__VA_ARGS__), __typeof__((void)0, (__VA_ARGS__))))
+#define HS__ELEMENT_BYTES(...) sizeof(HS__AT((__VA_ARGS__)))
+#define HS__NUMBER_BYTES(...)  (HS__POINTEE((__VA_ARGS__)) > 2 ? sizeof(HS__AT((__VA_ARGS__))) : 1)
+#define HS__PLAIN(data)                                                                                                    \
+    ((void)sizeof(struct {                                                                                                 \
+         _Static_assert(!HS__IS_POINTER(HS__AT(data)), "data is the address of a pointer");                                \
+         int unused;                                                                                                       \
+     }),                                                                                                                   \
+     (data))
 #endif
+
+/* A call that gcc's optimizer does not remove does not compile. */
+#if defined __GNUC__ && defined __OPTIMIZE__ && !defined __clang__ && !defined __CUDACC__
+void hs__array_is_smaller_than_its_shape(void) __attribute__((error("the array is smaller than its shape")));
+#else
+#define hs__array_is_smaller_than_its_shape() ((void)0)
+#endif
+
+/* Bytes from `data` to the end of its object, if the compiler knows it; otherwise SIZE_MAX. */
+#define HS__ROOM(...) __builtin_object_size((__VA_ARGS__), 0)
 
 /* Whether memory of this type can hold elements of a dtype; 0: an unknown one. */
 #define HS__FITS(pointee, dtype)                                                                                           \

@@ -84,6 +84,19 @@ static void opening_reports_the_first_building_error(void **state)
                  "'first'");
 }
 
+/* A constant shape would not compile with optimization. */
+static void an_array_smaller_than_its_shape_is_refused(void **state)
+{
+    bare *b = *state;
+    static float weights[2];
+    volatile int64_t n = 20;
+    assert_int_equal(hs_graph_variable(b->graph, "w", HS_FLOAT, HS_SHAPE(2), weights), HS_OK);
+    assert_int_equal(hs_graph_value(b->graph, "v", HS_FLOAT, HS_SHAPE(n), weights), HS_INVALID_ARGUMENT);
+    assert_says(test_graph_error(b->graph), HS_INVALID_ARGUMENT, "'v' has 80 bytes, but its array has only 8");
+    assert_int_equal(hs_graph_variable(b->graph, "u", HS_FLOAT, HS_SHAPE(n), weights + 1), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_bytes(b->graph, "b", weights, (size_t)n), HS_INVALID_ARGUMENT);
+}
+
 /* The pointer of memory that the first step allocates is NULL. */
 static void a_variable_without_memory_is_refused(void **state)
 {
@@ -381,6 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(a_variable_without_memory_is_refused),
+        test(an_array_smaller_than_its_shape_is_refused),
         test(an_empty_graph_has_no_error_and_opens),
         test(names_of_allowed_letters_are_accepted),
         test(names_with_other_letters_are_refused),

@@ -57,6 +57,17 @@ static void invalid_additions_are_refused(void **state)
     assert_int_equal(hs_graph_bytes(NULL, "rng", &byte, sizeof byte), HS_INVALID_ARGUMENT);
 }
 
+static void the_size_of_the_pointer_is_refused(void **state)
+{
+    fixture *f = *state;
+    generator g = {.used = 4}, *pointer = &g;
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    assert_int_equal(hs_graph_bytes(f->m.graph, "rng", pointer, sizeof pointer), HS_INVALID_ARGUMENT);
+    assert_says(test_graph_error(f->m.graph), HS_INVALID_ARGUMENT,
+                "'rng' has 8 bytes, but its pointer points to 32: is it the size of the pointer?");
+}
+
 static hs_code add(test_env *t, void *user)
 {
     int byte = 0;
@@ -79,6 +90,7 @@ int main(void)
         with_fixture(they_come_back),
         with_fixture(another_size_is_refused),
         with_fixture(invalid_additions_are_refused),
+        with_fixture(the_size_of_the_pointer_is_refused),
         cmocka_unit_test(each_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

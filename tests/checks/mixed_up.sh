@@ -50,4 +50,30 @@ for function in hs_graph_variable hs_graph_value; do
         ! memory "$cxx -std=c++20 -x c++" $function "$wrong" >/dev/null || { echo "compiles as C++: $function: $wrong"; status=1; }
     done
 done
+
+# Plain bytes are not the address of a pointer.
+bytes() { # COMPILER DATA
+    printf '#include <hooksess/hooksess.h>\nstruct rng { uint64_t a[4]; };\nextern struct rng rng, *other, both[2];\nextern void *any;\nextern char text[8];\nhs_code add(hs_graph *g)\n{\n    return hs_graph_bytes(g, "m", %s, 32);\n}\n' "$2" |
+        $1 $includes -Wall -Wextra -Wpedantic -fsyntax-only - 2>&1
+}
+for right in '&rng' other any both '&both' text '&text' 'other + 1'; do
+    bytes "$cc -std=c11 -x c -Werror" "$right" || { echo "does not compile as C: bytes: $right"; status=1; }
+    bytes "$cxx -std=c++20 -x c++ -Werror" "$right" || { echo "does not compile as C++: bytes: $right"; status=1; }
+done
+for wrong in '&other' '&any'; do
+    ! bytes "$cc -std=c11 -x c" "$wrong" >/dev/null || { echo "compiles as C: bytes: $wrong"; status=1; }
+    ! bytes "$cxx -std=c++20 -x c++" "$wrong" >/dev/null || { echo "compiles as C++: bytes: $wrong"; status=1; }
+done
+
+# An optimizing gcc knows the size of an array, and refuses a larger constant shape.
+room() { # COMPILER SHAPE
+    printf '#include <hooksess/hooksess.h>\nstatic float row[8];\nhs_code add(hs_graph *g, int64_t n)\n{\n    return n ? hs_graph_variable(g, "m", HS_FLOAT, %s, row) : hs_graph_value(g, "v", HS_FLOAT, %s, row + 4);\n}\n' "$2" "$3" |
+        $1 $includes -O1 -c -o /dev/null - 2>&1
+}
+for language in "$cc -std=c11 -x c" "$cxx -std=c++20 -x c++"; do
+    room "$language -Werror" 'HS_SHAPE(2, 4)' 'HS_SHAPE(n)' || { echo "does not compile: an array of its shape"; status=1; }
+    ! $language -dM -E - </dev/null | grep -q __clang__ || continue
+    ! room "$language" 'HS_SHAPE(3, 3)' 'HS_SCALAR' >/dev/null || { echo "compiles: an array smaller than its shape"; status=1; }
+    ! room "$language" 'HS_SCALAR' 'HS_SHAPE(5)' >/dev/null || { echo "compiles: the rest of an array that is smaller"; status=1; }
+done
 exit $status

@@ -304,6 +304,22 @@ hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def)
     return hs__graph_record_error(graph, &error);
 }
 
+hs_code hs_graph_check_bytes(hs_graph *graph, const char *name, size_t bytes, size_t element, size_t room)
+{
+    hs_error error = {0};
+    if (bytes > room)
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "'%s' has %zu bytes, but its array has only %zu", name ? name : "?",
+                     bytes, room);
+    else if (bytes && bytes < element)
+        hs_error_set(&error, HS_INVALID_ARGUMENT,
+                     "'%s' has %zu bytes, but its pointer points to %zu: is it the size of the pointer?", name ? name : "?",
+                     bytes, element);
+    else
+        return HS_OK;
+    hs_code code = hs__graph_check_open(graph, "array", name);
+    return code ? code : hs__graph_record_error(graph, &error);
+}
+
 hs_code(hs_graph_variable)(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
     const hs_variable_def def =
