@@ -94,7 +94,7 @@ typedef struct hs_session_options {
     /* its lists are borrowed if the session recovers. NULL: restore everything */
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* with checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
-    bool signals;              /* handle SIGTERM, SIGINT and SIGUSR1 (hs_session_interrupt) */
+    bool signals;              /* handle SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGPIPE (hs_session_interrupt) */
     /* Wait until another session, the chief, has initialized or restored the variables. In an embedded graph, it reaches
      * only variables in the program's memory: pass `data` to hs_graph_global_step. TensorFlow: WorkerSessionCreator */
     bool is_worker;
@@ -228,9 +228,9 @@ HS_API bool hs_session_has_input(const hs_session *session);
  * is saved by hs_session_close. Waits for a queue, evaluations and pauses between attempts end early with HS_STOP. If a
  * hook reports completion at the same step, the session is not interrupted. Any thread, any signal handler.
  *
- * With hs_session_options.signals (docs/guide/signals.md), the first SIGTERM or SIGINT does the same. After a second one,
- * 0.5 s later or more, nothing more is saved. A third one ends the process, unless the program had a handler. SIGUSR1
- * requests a save. Earlier handlers are also called, and restored when the last such session is closed. Ignored signals
+ * With hs_session_options.signals (docs/guide/signals.md), the first SIGTERM, SIGINT or SIGHUP does the same; a Ctrl-C in
+ * a terminal is answered there. After a second SIGTERM or SIGINT, 0.5 s later or more, nothing more is saved. A third one
+ * ends the process, unless the program had a handler. SIGUSR1 requests a save. SIGPIPE has no effect. Earlier handlers are also called, and restored when the last such session is closed. Ignored signals
  * stay ignored. System calls are restarted. Forked children get the program's handlers. A 17th such session is
  * HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_interrupt(hs_session *session);

@@ -7,6 +7,7 @@
 
 static void on_saved(struct hs_session *session)
 {
+    atomic_store(&session->signals.saves, true);
     hs__last_good_saved(session);
     hs__schedule_saved(session);
 }

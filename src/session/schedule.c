@@ -261,8 +261,10 @@ hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err)
         s->step = step;
         s->moves = session->raw.moves;
     }
-    if (s->restarts)
+    if (s->restarts) {
         s->seen_step = s->step;
+        atomic_store_explicit(&session->signals.next_step, s->step + 1, memory_order_relaxed);
+    }
     const bool was_stale = s->is_stale;
     s->is_stale = s->restarts = false;
     for (size_t i = 0; i < session->n_hooks; i++) {

@@ -2,6 +2,47 @@
 /* An open session: what the program requests, its parts, and its phase, which any thread may read. */
 #include "session/session.h"
 
+#include <pthread.h>
+
+/* The open sessions of this process and, in a forked child, those of its parent. */
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hs_session *open_sessions;
+
+void hs__session_opened(struct hs_session *session)
+{
+    pthread_mutex_lock(&list_lock);
+    session->next_open = open_sessions;
+    open_sessions = session;
+    pthread_mutex_unlock(&list_lock);
+}
+
+void hs__session_closed(const struct hs_session *session)
+{
+    pthread_mutex_lock(&list_lock);
+    for (struct hs_session **at = &open_sessions; *at; at = &(*at)->next_open)
+        if (*at == session) {
+            *at = session->next_open;
+            break;
+        }
+    pthread_mutex_unlock(&list_lock);
+}
+
+/* The program returns from main or calls exit. Its memory, such as the graph's variables and a logger, may be gone. */
+__attribute__((destructor)) static void warn_of_open_sessions(void)
+{
+    for (const struct hs_session *session = open_sessions; session; session = session->next_open) {
+        const int64_t saved = session->raw.saved_step;
+        if (session->env.logger.write != hs_env_default()->logger.write || hs__is_inherited(session->generation))
+            continue;
+        if (saved < 0)
+            hs_log(NULL, HS_LOG_WARNING, "the program ends without hs_session_close; nothing is saved");
+        else
+            hs_log(NULL, HS_LOG_WARNING, "the program ends without hs_session_close; the newest checkpoint is of step %lld",
+                   (long long)saved);
+    }
+}
+
 void hs_session_request_save(hs_session *session)
 {
     if (session)

@@ -65,11 +65,11 @@ typedef struct hs__hook_cold {
     } cost;
     size_t number; /* in the keys of its states: from 1 on, of the hooks of its name in the program's list */
     bool best_effort, state_varies, per_rank, any_rank_count, begins_on_chief;
-    size_t number_on_ranks;         /* from 1 on, of the hooks that all ranks of a group have; 0: HS_HOOK_CHIEF_ONLY */
-    bool create_pending;            /* after_create_session failed and is to be called again */
-    int64_t max_failures;           /* in a row; 0: any number */
-    hs__failure failure;            /* of its callbacks, if it is best-effort */
-    hs__failure work_failure;       /* of work that it reports under its name */
+    size_t number_on_ranks;   /* from 1 on, of the hooks that all ranks of a group have; 0: HS_HOOK_CHIEF_ONLY */
+    bool create_pending;      /* after_create_session failed and is to be called again */
+    int64_t max_failures;     /* in a row; 0: any number */
+    hs__failure failure;      /* of its callbacks, if it is best-effort */
+    hs__failure work_failure; /* of work that it reports under its name */
     hs__hook_schedule when;
     uint64_t wanted_kinds;          /* a bit for each hs_run_kind that it was installed for */
     hs__pending_save *pending_save; /* where it has its save in the background; NULL: it saves none */
@@ -202,10 +202,11 @@ struct hs_session {
     hs__data_wait data_wait;
     hs__failures failures; /* failure.c */
     char stop_hook[64], failed_hook[64];
-    hs_error last;             /* of the last run; HS_OK: it succeeded */
-    hs_error fail;             /* from hs_session_fail */
-    bool repeat_call;          /* the session was recovered, and the caller is to repeat the call */
-    bool threads_failed_first; /* the coordinator had an error before the last run failed */
+    hs_error last;                /* of the last run; HS_OK: it succeeded */
+    hs_error fail;                /* from hs_session_fail */
+    bool repeat_call;             /* the session was recovered, and the caller is to repeat the call */
+    bool threads_failed_first;    /* the coordinator had an error before the last run failed */
+    struct hs_session *next_open; /* session.c */
 };
 
 extern const hs__raw_session_owner_ops hs__session_owner_ops;
@@ -280,6 +281,9 @@ static inline unsigned hs__final_stops(const struct hs_session *session)
 
 /* session.c */
 
+/* Until hs__session_closed, an exit of the program logs that the session was not closed. */
+void hs__session_opened(struct hs_session *session);
+void hs__session_closed(const struct hs_session *session);
 /* False until another thread reads the phase for the first time: until then steps do not record their progress. */
 static inline bool hs__is_watched(const struct hs_session *session)
 {
@@ -364,6 +368,7 @@ static inline hs_code hs__schedule_after(struct hs_session *session, hs_error *e
         if (step < 0)
             return err->code;
         s->step = step;
+        atomic_store_explicit(&session->signals.next_step, step + 1, memory_order_relaxed);
         s->moves = session->raw.moves;
         if (step < before)
             hs__schedule_restart(session);

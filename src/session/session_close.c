@@ -425,6 +425,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         hs__error_copy(err, &error);
         return refuse_close(&error);
     }
+    hs__session_closed(session);
     HS__CALL(call, session);
     hs__check_own_step(session);
     session->life = HS__CLOSING;

@@ -310,6 +310,9 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
         hs__close_all(session, HS_OK, &error);
         return report_open_failure(backend, &error, err);
     }
+    if (session->raw.saved_step >= 0) /* restored */
+        atomic_store(&session->signals.saves, true);
+    hs__session_opened(session);
     hs__enter(session, HS_PHASE_DATA);
     hs__clear(err);
     return session;

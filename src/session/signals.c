@@ -8,12 +8,14 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_SESSIONS = 16, N_SIGNALS = 3, SAVE_SIGNAL = 2, DEFAULT_GRACE_SECS = 30 };
+enum { MAX_SESSIONS = 16, N_SIGNALS = 5, DEFAULT_GRACE_SECS = 30 };
 static const double MAX_GRACE_SECS = 1e9; /* 30 years */
-static const int signals[N_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
+/* SIGPIPE is handled so that a write to a closed pipe fails instead of ending the process. */
+static const int signals[N_SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGPIPE};
 
 /* Read by the handler. */
 static _Atomic(struct hs_session *) listeners[MAX_SESSIONS];
@@ -43,22 +45,57 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static void append(char *text, size_t *used, const char *more)
+{
+    while (*more)
+        text[(*used)++] = *more++;
+}
+
+/* The first Ctrl-C in a terminal: the step may end much later. Called by the handler, so it cannot log. The progress may
+ * stand on the line of the cursor. */
+static void answer(const struct hs_session *session)
+{
+    const int64_t step = atomic_load_explicit(&((struct hs_session *)session)->signals.next_step, memory_order_relaxed);
+    const int error = errno;
+    char text[160], digits[24];
+    size_t used = 0, at = sizeof digits - 1;
+    append(text, &used, "\nSIGINT: finishing the step");
+    if (step > 0) {
+        digits[at] = '\0';
+        for (uint64_t left = (uint64_t)step; left; left /= 10)
+            digits[--at] = (char)('0' + left % 10);
+        used -= strlen("the step");
+        append(text, &used, "step ");
+        append(text, &used, digits + at);
+    }
+    append(text, &used,
+           session->signals.saves ? ", then saving; Ctrl-C again to stop without saving\n" : ", then stopping\n");
+    while (write(STDERR_FILENO, text, used) < 0 && errno == EINTR)
+        continue;
+    errno = error;
+}
+
 /* The first signal requests a stop, the second a stop without a save. Returns true from the third on, which gets the
  * default action if the program has no handler. Within 0.5 s after the first, signals are ignored: tools such as timeout
- * signal a process and also its group. */
+ * signal a process and also its group. A shell that ends may repeat the SIGHUP of its terminal, so it is never a second
+ * one. */
 static bool record_signal(struct hs_session *session, int signal)
 {
     const int64_t SAME_SIGNAL_NS = 500000000;
     int none = 0;
-    if (signals[SAVE_SIGNAL] == signal) {
+    if (signal == SIGUSR1)
         atomic_fetch_add_explicit(&session->save_requests, 1, memory_order_relaxed);
+    if (signal == SIGUSR1 || signal == SIGPIPE)
         return false;
-    }
     if (atomic_compare_exchange_strong(&session->signals.first, &none, signal)) {
         atomic_store(&session->signals.first_ns, now_ns());
         hs__add_stops(session, HS__STOP_REQUESTED);
+        if (signal == SIGINT && session->signals.answers)
+            answer(session);
         return false;
     }
+    if (signal == SIGHUP)
+        return false;
     int64_t first_ns = atomic_load(&session->signals.first_ns); /* 0: another thread is recording the first signal */
     if (!first_ns || now_ns() - first_ns < SAME_SIGNAL_NS)
         return false;
@@ -190,6 +227,7 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
 {
     if (!session->signals.handled)
         return HS_OK;
+    session->signals.answers = session->env.logger.write == hs_env_default()->logger.write && isatty(STDERR_FILENO);
     pthread_mutex_lock(&lock);
     forget_parent();
     int slot = 0;

@@ -9,9 +9,12 @@
 /* Signals that stop a session. signals.c writes the members. */
 typedef struct hs__signals {
     bool handled;      /* hs_session_options.signals */
-    double grace_secs; /* 0: no limit, or not handled */
-    atomic_int first;  /* the first signal that requested a stop */
-    int adopted;       /* the same of another rank of the group, which does not count as the first here; 0: none */
+    bool answers;      /* the first Ctrl-C at once, on the terminal to which the session logs; with the next two */
+    atomic_bool saves; /* a checkpoint exists */
+    atomic_int_fast64_t next_step; /* the step that the next run or the current one makes; 0: unknown */
+    double grace_secs;             /* 0: no limit, or not handled */
+    atomic_int first;              /* the first signal that requested a stop */
+    int adopted; /* the same of another rank of the group, which does not count as the first here; 0: none */
     atomic_int_fast64_t first_ns; /* its time, by the system's monotonic clock */
     int64_t deadline_ns;          /* when the process may be killed, by env; 0: not computed since the stop request */
 } hs__signals;

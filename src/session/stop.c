@@ -72,6 +72,7 @@ void hs__log_stop_signal(const struct hs_session *session, unsigned stops)
         hs_log(&session->env, HS_LOG_INFO, "%s: stopping after step %lld",
                number == SIGTERM  ? "SIGTERM"
                : number == SIGINT ? "SIGINT"
+               : number == SIGHUP ? "SIGHUP"
                                   : "signal",
                (long long)hs_session_global_step((hs_session *)session, NULL));
 }
