@@ -29,7 +29,7 @@ class Command:
 class Tool:
     about: str
     commands: list
-    notes: list  # paragraphs of the help of every command
+    notes: list  # paragraphs of the list of commands, which the help of some commands repeats
     statuses: list  # pairs of an exit status and its meaning
 
 
@@ -37,22 +37,17 @@ def read(path):
     def run(*words):
         return subprocess.run([path, "help", *words], check=True, capture_output=True, text=True, timeout=60).stdout
 
-    _, about, *commands, end = run().strip("\n").split("\n\n")
-    notes, exit_status = re.fullmatch(r"(.*)\n(Exit status: .*)", end, re.S).groups()
+    _, about, listing, *notes, exit_status = run().strip("\n").split("\n\n")
     found = []
-    for line in "\n".join(commands).split("\n"):
+    for line in listing.split("\n"):
         words = re.match(r"  ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)?) ", line)
         if not words or words[1] == "help":
             continue
         usage, text = run(*words[1].split()).split("\n\n", 1)
-        body, found_notes, own_status = text.strip("\n").partition("\n" + notes + "\n")
-        if not found_notes:
-            raise ValueError(f"{path} help {words[1]}: does not have the notes of '{path} help'")
-        if own_status != exit_status:
-            body += "\n" + own_status
-        synopsis = usage.removeprefix(f"usage: hooksess {words[1]}").strip()
-        found.append(Command(words[1], synopsis, re.split(r" {2,}", line.strip())[-1], markup.comment_blocks(body)))
+        paragraphs = [paragraph for paragraph in text.strip("\n").split("\n\n") if paragraph not in (*notes, exit_status)]
+        synopsis = " ".join(usage.removeprefix(f"usage: hooksess {words[1]}").split())
+        found.append(Command(words[1], synopsis, re.split(r" {2,}", line.strip())[-1], markup.comment_blocks("\n\n".join(paragraphs))))
     statuses = re.findall(r"(\d+): ([^.]+)\.", " ".join(exit_status.split()))
     if not found or not statuses:
         raise ValueError(f"{path} help: no commands, or no exit status")
-    return Tool(about, found, [" ".join(note.split()) for note in re.split(r"(?<=\.)\n", notes)], statuses)
+    return Tool(" ".join(about.split()), found, [" ".join(note.split()) for note in notes], statuses)

@@ -108,7 +108,7 @@ const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes)
     size_t unit = 0;
     for (; number >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
         number /= 1024;
-    hs__snprintf(to, HS__NUMBER_TEXT, "%.*f %s", unit ? 1 : 0, number, units[unit]);
+    hs__snprintf(to, HS__NUMBER_TEXT, "%.*f %s", unit ? 1 : 0, number, bytes == 1 ? "byte" : units[unit]);
     return to;
 }
 

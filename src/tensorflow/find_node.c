@@ -3,7 +3,7 @@
 #include "tensorflow/tf_backend.h"
 
 #include "backends/output_name.h"
-#include "backends/similar_name.h"
+#include "base/similar_name.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `checkpoint diff`: difference_of compares two tensors, compare_all merges the two lists of tensors, report_* prints. */
 #include "checkpoint_open.h"
+#include "columns.h"
 #include "command.h"
 #include "json_output.h"
 #include "output.h"
@@ -14,10 +15,11 @@
 
 /* The differences between two host tensors of the same dtype and shape. */
 typedef struct {
-    uint64_t elements, differing; /* bit by bit */
-    uint64_t first;               /* flat index of the first that differs */
-    long double absolute;         /* the largest |a - b| */
-    long double relative;         /* the largest |a - b| / max(|a|, |b|). Both are 0 for strings */
+    bool has_distances; /* of numbers, and not of strings, states and unknown dtypes */
+    uint64_t elements, differing;
+    uint64_t first;       /* flat index of the first that differs */
+    long double absolute; /* the largest |a - b| */
+    long double relative; /* the largest |a - b| / max(|a|, |b|) */
 } difference;
 
 static void note(difference *d, uint64_t index, long double absolute, long double relative)
@@ -47,24 +49,27 @@ static long double distance(const hs_tensor *a, const hs_tensor *b, uint64_t ind
                   number_at(&p, 2 * index + 1) - number_at(&q, 2 * index + 1));
 }
 
-/* Compares two elements whose bits differ. */
-static void compare_numbers(difference *d, const hs_tensor *a, const hs_tensor *b, uint64_t index)
+/* Compares two elements whose bits differ. `tolerance` NaN: they differ. */
+static void compare_numbers(difference *d, const hs_tensor *a, const hs_tensor *b, uint64_t index, long double tolerance)
 {
-    long double x = magnitude(a, index), y = magnitude(b, index), apart = distance(a, b, index);
+    long double x = magnitude(a, index), y = magnitude(b, index), absolute = distance(a, b, index), relative;
     if (isnan(x) && isnan(y))
-        note(d, index, 0, 0); /* two NaNs count as equal */
+        absolute = relative = 0; /* two NaNs count as equal */
     else if (!isfinite(x) || !isfinite(y))
-        note(d, index, (long double)INFINITY, (long double)INFINITY);
+        absolute = relative = (long double)INFINITY;
     else
-        note(d, index, apart, apart > 0 ? apart / (x > y ? x : y) : 0);
+        relative = absolute > 0 ? absolute / (x > y ? x : y) : 0;
+    if (!(absolute <= tolerance || relative <= tolerance))
+        note(d, index, absolute, relative);
 }
 
 /* If the dtype is unknown, each byte counts as an element. */
-static difference difference_of(const hs_tensor *a, const hs_tensor *b)
+static difference difference_of(const char *name, const hs_tensor *a, const hs_tensor *b, long double tolerance)
 {
     hs_shape shape = hs_tensor_shape(a);
     size_t known = hs_dtype_size(a->dtype), size = known ? known : 1;
-    difference d = {.elements = a->dtype == HS_STRING ? (uint64_t)hs_shape_elements(&shape) : a->bytes / size};
+    difference d = {.has_distances = known && a->dtype != HS_STRING && !is_state(name),
+                    .elements = a->dtype == HS_STRING ? (uint64_t)hs_shape_elements(&shape) : a->bytes / size};
     if (a->dtype == HS_STRING) {
         const hs_string *p = a->data, *q = b->data;
         for (uint64_t i = 0; i < d.elements; i++)
@@ -75,8 +80,8 @@ static difference difference_of(const hs_tensor *a, const hs_tensor *b)
         for (uint64_t i = 0; i < d.elements; i++) {
             if (memcmp(p + i * size, q + i * size, size) == 0)
                 continue;
-            if (known)
-                compare_numbers(&d, a, b, i);
+            if (d.has_distances)
+                compare_numbers(&d, a, b, i, is_whole(a->dtype) ? (long double)NAN : tolerance);
             else
                 note(&d, i, 0, 0);
         }
@@ -99,19 +104,23 @@ static hs_shape index_in(const hs_shape *shape, uint64_t flat)
 
 typedef struct {
     checkpoint a, b;
+    long double tolerance; /* NaN: none */
+    columns table;
     bool json;
     hs__json_writer out; /* with `json`: in the array of the differences */
     uint64_t equal, different, only_a, only_b;
     bool trouble;
 } comparison;
 
-/* "float [2,3]" */
-static void put_type(const checkpoint *in, const char *name, const hs_tensor *info)
+/* "float [2,3]", in `text`. */
+enum { TYPE_TEXT = HS_SHAPE_TEXT_SIZE + 64 };
+static const char *type_text(const checkpoint *in, const char *name, const hs_tensor *info, char text[TYPE_TEXT])
 {
-    char text[HS_SHAPE_TEXT_SIZE];
+    char of_shape[HS_SHAPE_TEXT_SIZE];
     hs_shape shape = hs_tensor_shape(info);
-    put_name(hs_checkpoint_dtype_name(in->reader, name));
-    printf(" %s", hs_shape_text(&shape, text, sizeof text));
+    snprintf(text, TYPE_TEXT, "%.60s %s", hs_checkpoint_dtype_name(in->reader, name),
+             hs_shape_text(&shape, of_shape, sizeof of_shape));
+    return text;
 }
 
 static void js_type(hs__json_writer *out, const char *side, const checkpoint *in, const char *name, const hs_tensor *info)
@@ -125,24 +134,23 @@ static void js_type(hs__json_writer *out, const char *side, const checkpoint *in
 
 static void report_single(comparison *c, const checkpoint *in, const char *name, const hs_tensor *info)
 {
+    char type[TYPE_TEXT];
+    const bool in_a = in == &c->a;
     if (c->json) {
         hs__json_open(&c->out, NULL, '{');
         js_tensor(&c->out, name, hs_checkpoint_dtype_name(in->reader, name), info);
-        hs__json_put_text(&c->out, "difference", in == &c->a ? "only_in_a" : "only_in_b");
+        hs__json_put_text(&c->out, "difference", in_a ? "only_in_a" : "only_in_b");
         hs__json_close(&c->out, '}');
         return;
     }
-    fputs("only in ", stdout);
-    put_name(in->prefix);
-    fputs(": ", stdout);
-    put_name(name);
-    fputs(": ", stdout);
-    put_type(in, name, info);
-    puts("");
+    columns_row(&c->table, in_a ? STYLE_BAD : STYLE_GOOD);
+    columns_put(&c->table, "%c %s", in_a ? '-' : '+', name);
+    columns_rest(&c->table, "%s", type_text(in, name, info, type));
 }
 
 static void report_type(comparison *c, const char *name, const hs_tensor *a, const hs_tensor *b, bool same_dtype)
 {
+    char of_a[TYPE_TEXT], of_b[TYPE_TEXT];
     if (c->json) {
         hs__json_open(&c->out, NULL, '{');
         hs__json_put_text(&c->out, "name", name);
@@ -152,19 +160,15 @@ static void report_type(comparison *c, const char *name, const hs_tensor *a, con
         hs__json_close(&c->out, '}');
         return;
     }
-    put_name(name);
-    fputs(": ", stdout);
-    put_type(&c->a, name, a);
-    fputs(" against ", stdout);
-    put_type(&c->b, name, b);
-    puts("");
+    columns_row(&c->table, STYLE_WARNING);
+    columns_put(&c->table, "~ %s", name);
+    columns_rest(&c->table, "%s -> %s", type_text(&c->a, name, a, of_a), type_text(&c->b, name, b, of_b));
 }
 
 static void report_values(comparison *c, const char *name, const hs_tensor *info, const difference *d)
 {
-    char text[HS_SHAPE_TEXT_SIZE];
-    hs_shape shape = hs_tensor_shape(info);
-    bool is_known = hs_dtype_size(info->dtype);
+    const hs_shape shape = hs_tensor_shape(info);
+    const bool is_known = hs_dtype_size(info->dtype);
     if (c->json) {
         hs__json_writer *out = &c->out;
         hs__json_open(out, NULL, '{');
@@ -176,25 +180,27 @@ static void report_values(comparison *c, const char *name, const hs_tensor *info
             hs_shape first = index_in(&shape, d->first);
             js_dims(out, "first_index", &first);
         }
-        if (is_known && info->dtype != HS_STRING) {
+        if (d->has_distances) {
             js_number(out, "largest_absolute", d->absolute, false);
             js_number(out, "largest_relative", d->relative, false);
         }
         hs__json_close(out, '}');
         return;
     }
-    put_name(name);
-    fputs(": ", stdout);
-    put_type(&c->a, name, info);
-    printf(": %llu of %llu %s differ", (unsigned long long)d->differing, (unsigned long long)d->elements,
-           is_known ? "elements" : "bytes");
+    columns_row(&c->table, STYLE_WARNING);
+    columns_put(&c->table, "~ %s", name);
+    columns_put(&c->table, "%llu", (unsigned long long)d->elements);
+    columns_put(&c->table, "%llu", (unsigned long long)d->differing);
     if (is_known) {
-        hs_shape first = index_in(&shape, d->first);
-        printf(", the first at %s", hs_shape_text(&first, text, sizeof text));
+        const hs_shape first = index_in(&shape, d->first);
+        columns_put_shape(&c->table, &first);
+    } else {
+        columns_put(&c->table, "byte %llu", (unsigned long long)d->first);
     }
-    if (is_known && info->dtype != HS_STRING)
-        printf(", by at most %.6Lg, relative %.6Lg", d->absolute, d->relative);
-    puts("");
+    if (d->has_distances) {
+        columns_put(&c->table, "%.4Lg", d->absolute);
+        columns_put(&c->table, "%.4Lg", d->relative);
+    }
 }
 
 static void compare(comparison *c, const char *name, hs_tensor *a, hs_tensor *b)
@@ -209,7 +215,7 @@ static void compare(comparison *c, const char *name, hs_tensor *a, hs_tensor *b)
         return;
     }
     if (read_tensor(&c->a, name, a) && read_tensor(&c->b, name, b)) {
-        difference d = difference_of(a, b);
+        difference d = difference_of(name, a, b, c->tolerance);
         if (d.differing) {
             c->different++;
             report_values(c, name, a, &d);
@@ -249,10 +255,24 @@ static void compare_all(comparison *c)
     }
 }
 
+static bool parse_tolerance(const char *text, long double *tolerance)
+{
+    char *end;
+    *tolerance = (long double)NAN;
+    if (!text)
+        return true;
+    *tolerance = strtold(text, &end);
+    if (end > text && !*end && *tolerance >= 0)
+        return true;
+    say("--tolerance: '%s' is not a number from 0 on", text);
+    return false;
+}
+
 int checkpoint_diff(const struct call *call)
 {
-    comparison c = {.json = call->given[OPTION_JSON] != NULL};
-    if (!open_checkpoint(&c.a, call->operands[0]))
+    static const char *const header[] = {"  tensor", ">elements", ">differ", "first", ">absolute", ">relative", NULL};
+    comparison c = {.json = call->given[OPTION_JSON] != NULL, .table = {.header = header}};
+    if (!parse_tolerance(call->given[OPTION_TOLERANCE], &c.tolerance) || !open_checkpoint(&c.a, call->operands[0]))
         return TROUBLE;
     int status = TROUBLE;
     if (open_checkpoint(&c.b, call->operands[1])) {
@@ -264,7 +284,8 @@ int checkpoint_diff(const struct call *call)
             hs__json_close(&c.out, ']');
             js_end();
         } else {
-            printf("%llu tensors equal, %llu different, %llu only in the first, %llu only in the second\n",
+            columns_print(&c.table);
+            printf("%llu tensors equal, %llu different, %llu only in A (-), %llu only in B (+)\n",
                    (unsigned long long)c.equal, (unsigned long long)c.different, (unsigned long long)c.only_a,
                    (unsigned long long)c.only_b);
         }

@@ -87,12 +87,13 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const listed *)a)->path, ((const listed *)b)->path);
 }
 
-static int by_time(const void *a, const void *b)
+/* Rows without a step are the last. */
+static int by_step(const void *a, const void *b)
 {
     const listed *x = a, *y = b;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
-    return x->step != y->step ? (x->step < y->step ? -1 : 1) : by_path(a, b);
+    if (x->step != y->step)
+        return (uint64_t)x->step < (uint64_t)y->step ? -1 : 1;
+    return x->time_ns != y->time_ns ? (x->time_ns < y->time_ns ? -1 : 1) : by_path(a, b);
 }
 
 static void sort(checkpoint_list *list, int (*compare)(const void *a, const void *b))
@@ -150,7 +151,7 @@ bool list_checkpoints(checkpoint_list *list, const char *directory)
         free(all.names[i]);
     }
     free(all.names);
-    sort(list, by_time);
+    sort(list, by_step);
     return done && mark_newest(list, directory);
 }
 

@@ -17,7 +17,7 @@ typedef struct listed {
 } listed;
 
 typedef struct checkpoint_list {
-    listed *rows; /* oldest first */
+    listed *rows; /* in the order of their steps */
     size_t n;
 } checkpoint_list;
 

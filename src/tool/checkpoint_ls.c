@@ -14,17 +14,19 @@
 
 static void list_text(const hs_checkpoint_reader *reader)
 {
-    columns c = {0, 0, 0, 0};
+    static const char *const header[] = {"tensor", "dtype", "shape", ">size", NULL};
+    columns table = {.header = header};
     const char *name;
     hs_tensor info;
     for (size_t i = 0; hs_checkpoint_tensor(reader, i, &name, &info); i++) {
-        columns_fit(&c, name, hs_checkpoint_dtype_name(reader, name), &info);
-        columns_fit_number(&c, stored_bytes(&info));
+        const hs_shape shape = hs_tensor_shape(&info);
+        columns_row(&table, STYLE_NONE);
+        columns_put(&table, "%s", name);
+        columns_put(&table, "%s", hs_checkpoint_dtype_name(reader, name));
+        columns_put_shape(&table, &shape);
+        columns_put_bytes(&table, stored_bytes(&info));
     }
-    for (size_t i = 0; output_works() && hs_checkpoint_tensor(reader, i, &name, &info); i++) {
-        columns_put(&c, name, hs_checkpoint_dtype_name(reader, name), &info);
-        printf("  %*llu\n", c.number, (unsigned long long)stored_bytes(&info));
-    }
+    columns_print(&table);
 }
 
 static void list_json(const hs_checkpoint_reader *reader)
@@ -36,6 +38,7 @@ static void list_json(const hs_checkpoint_reader *reader)
     for (size_t i = 0; output_works() && hs_checkpoint_tensor(reader, i, &name, &info); i++) {
         hs__json_open(&out, NULL, '{');
         js_tensor(&out, name, hs_checkpoint_dtype_name(reader, name), &info);
+        js_count(&out, "bytes", stored_bytes(&info));
         hs__json_close(&out, '}');
     }
     hs__json_close(&out, ']');
@@ -46,32 +49,19 @@ static void list_json(const hs_checkpoint_reader *reader)
 
 static void list_rows(const checkpoint_list *list)
 {
-    int width = 0, digits = 1, step_digits = 1;
+    static const char *const header[] = {"checkpoint", ">step", ">size", "time", "", NULL};
+    columns table = {.header = header};
+    char time[TIME_TEXT];
     for (size_t i = 0; i < list->n; i++) {
-        int of_name = name_width(list->rows[i].path);
-        int of_bytes = snprintf(NULL, 0, "%llu", (unsigned long long)list->rows[i].bytes);
-        int of_step = snprintf(NULL, 0, "%lld", (long long)list->rows[i].step);
-        width = of_name > width ? of_name : width;
-        digits = of_bytes > digits ? of_bytes : digits;
-        step_digits = list->rows[i].step >= 0 && of_step > step_digits ? of_step : step_digits;
-    }
-    for (size_t i = 0; i < list->n && output_works(); i++) {
         const listed *row = &list->rows[i];
-        char time[TIME_TEXT], step[32] = "-";
-        if (row->step >= 0)
-            snprintf(step, sizeof step, "%lld", (long long)row->step);
-        if (row->is_newest)
-            put_style(STYLE_GOOD);
-        put_padded(row->path, width);
-        printf("  %*s  %*llu  %s", step_digits, step, digits, (unsigned long long)row->bytes,
-               time_text(time, row->time_ns));
-        if (row->is_newest)
-            fputs("  newest", stdout);
-        else if (strcmp(row->kind, "checkpoint") != 0)
-            printf("  %s", row->kind);
-        put_style(STYLE_NONE);
-        puts("");
+        columns_row(&table, row->is_newest ? STYLE_GOOD : STYLE_NONE);
+        columns_put(&table, "%s", row->path);
+        columns_put(&table, row->step < 0 ? "-" : "%lld", (long long)row->step);
+        columns_put_bytes(&table, row->bytes);
+        columns_put(&table, "%s", time_text(time, row->time_ns));
+        columns_put(&table, "%s", row->is_newest ? "newest" : strcmp(row->kind, "checkpoint") != 0 ? row->kind : "");
     }
+    columns_print(&table);
 }
 
 static void list_rows_json(const checkpoint_list *list)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds, opens and reads checkpoints for the commands. */
 #include "checkpoint_open.h"
+#include "memory.h"
 #include "output.h"
 
 #include <stdlib.h>
@@ -42,29 +43,75 @@ bool ends_in(const char *name, const char *ending)
     return length >= n && strcmp(name + length - n, ending) == 0;
 }
 
+bool check_directory(const char *path)
+{
+    const hs_file_system *files = &hs_env_default()->files;
+    hs_file_stat found = {.is_directory = false};
+    hs_error err = {0};
+    if (files->ops->stat(files->user, path, &found, &err) != HS_OK)
+        say("%s", err.message);
+    else if (!found.is_directory)
+        say("%s: is not a directory", path);
+    return found.is_directory;
+}
+
+/* The newest checkpoint of a directory. */
+static char *find_newest(const char *directory)
+{
+    hs_error err = {0};
+    char *newest = hs_checkpoint_latest(tool_env(), directory, NULL, &err);
+    if (!newest && err.code)
+        say("%s", err.message);
+    else if (!newest)
+        say("%s: contains no file 'checkpoint' that names an existing checkpoint; name a checkpoint by its prefix",
+            directory);
+    return newest;
+}
+
+static hs_code stat_file(const char *path, hs_error *err)
+{
+    const hs_file_system *files = &hs_env_default()->files;
+    hs_file_stat found;
+    return files->ops->stat(files->user, path, &found, err);
+}
+
+/* False, and prints why, if `operand` is certainly not the prefix of a checkpoint. */
+static bool may_be_prefix(const char *operand)
+{
+    char *index = must_format("%s.index", operand);
+    const bool may_be = stat_file(index, NULL) != HS_NOT_FOUND;
+    hs_error err = {0};
+    free(index);
+    if (may_be)
+        return true;
+    if (stat_file(operand, &err) == HS_NOT_FOUND)
+        say("%s: no such directory or checkpoint (%s.index does not exist)", operand, operand);
+    else if (err.code)
+        say("%s", err.message);
+    else if (strstr(operand, "tfevents"))
+        say("%s: is not a checkpoint, but an event file; try 'hooksess events ls'", operand);
+    else
+        say("%s: is not a checkpoint: name a prefix, an index file, a safetensors file or a directory", operand);
+    return false;
+}
+
 char *find_checkpoint(const char *operand)
 {
     static const char ending[] = ".index";
-    size_t length = strlen(operand), ending_length = sizeof ending - 1;
+    const size_t length = strlen(operand);
     if (hs_checkpoint_exists(tool_env(), operand))
         return copy(operand, length);
-    if (is_directory(operand)) {
-        hs_error err = {0};
-        char *newest = hs_checkpoint_latest(tool_env(), operand, NULL, &err);
-        if (!newest && err.code)
-            say("%s", err.message);
-        else if (!newest)
-            say("%s: contains no file 'checkpoint' that names an existing checkpoint; name a checkpoint by its prefix",
-                operand);
-        return newest;
+    if (is_directory(operand))
+        return find_newest(operand);
+    if (ends_in(operand, ending)) {
+        char *prefix = copy(operand, length - (sizeof ending - 1));
+        if (!prefix || hs_checkpoint_exists(tool_env(), prefix))
+            return prefix;
+        hs_env_free(tool_env(), prefix);
+    } else if (*operand && !ends_in(operand, ".safetensors") && !strstr(operand, ".data-") && !may_be_prefix(operand)) {
+        return NULL;
     }
-    char *prefix = copy(operand, length);
-    if (prefix && length > ending_length && ends_in(operand, ending)) {
-        prefix[length - ending_length] = '\0';
-        if (!hs_checkpoint_exists(tool_env(), prefix))
-            prefix[length - ending_length] = ending[0];
-    }
-    return prefix;
+    return copy(operand, length); /* if it is none, opening it says why */
 }
 
 bool open_checkpoint(checkpoint *opened, const char *operand)
@@ -87,6 +134,12 @@ void close_checkpoint(checkpoint *opened)
     hs_checkpoint_close(opened->reader);
     hs_env_free(tool_env(), opened->prefix);
     *opened = (checkpoint){NULL, NULL};
+}
+
+bool is_state(const char *name)
+{
+    static const char prefix[] = "hooksess/";
+    return strncmp(name, prefix, sizeof prefix - 1) == 0;
 }
 
 uint64_t stored_bytes(const hs_tensor *info)

@@ -8,6 +8,8 @@
 const hs_env *tool_env(void);
 
 bool is_directory(const char *path);
+/* The same, but prints that it is missing or no directory. */
+bool check_directory(const char *path);
 bool ends_in(const char *name, const char *ending);
 
 /* The checkpoint that an operand names: a prefix, also one with ".index", a safetensors file, or the newest of a directory.
@@ -21,6 +23,9 @@ typedef struct checkpoint {
 /* Opens the checkpoint that an operand names. False: failed; the error is printed. */
 bool open_checkpoint(checkpoint *opened, const char *operand);
 void close_checkpoint(checkpoint *opened);
+
+/* True if the name is that of a state of a hook or of the program (state.h), and not of a variable. */
+bool is_state(const char *name);
 
 /* The size of a tensor in the file. */
 uint64_t stored_bytes(const hs_tensor *info);

@@ -7,35 +7,24 @@
 #include "output.h"
 #include "statistics.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* Prefix of the names of states (state.h). */
-#define STATE_PREFIX "hooksess/"
 
 /* The statistics of one tensor, or of all. */
 typedef struct {
-    statistics numbers;
+    statistics numbers; /* of all: of the floating-point tensors, as a step or a counter has no common scale with weights */
     uint64_t tensors, strings, text_bytes, states, state_bytes;
-    uint64_t unknown_bytes; /* of a dtype that the library does not know */
 } sums;
 
 typedef struct {
     checkpoint of;
-    columns columns;
     sums total;
+    columns table;
+    hs__json_writer *json; /* NULL: text */
     bool trouble;
 } survey;
-
-/* Finds the next tensor from *index on, only among states or only among the others. */
-static bool next(const survey *s, bool states, size_t *index, const char **name, hs_tensor *info)
-{
-    while (output_works() && hs_checkpoint_tensor(s->of.reader, (*index)++, name, info))
-        if ((strncmp(*name, STATE_PREFIX, strlen(STATE_PREFIX)) == 0) == states)
-            return true;
-    return false;
-}
 
 static bool read_statistics(survey *s, const char *name, hs_tensor *info, sums *found)
 {
@@ -52,11 +41,10 @@ static bool read_statistics(survey *s, const char *name, hs_tensor *info, sums *
             found->text_bytes += strings[i].bytes;
     } else if (hs_dtype_size(info->dtype)) {
         statistics_add(&found->numbers, info);
-    } else {
-        found->unknown_bytes = info->bytes;
     }
     free(info->data);
-    statistics_merge(&s->total.numbers, &found->numbers);
+    if (!is_whole(info->dtype))
+        statistics_merge(&s->total.numbers, &found->numbers);
     s->total.tensors++;
     s->total.strings += found->strings;
     s->total.text_bytes += found->text_bytes;
@@ -65,105 +53,64 @@ static bool read_statistics(survey *s, const char *name, hs_tensor *info, sums *
 
 /* Text output. */
 
-enum { NUMBER_TEXT = 32, NUMBER_WIDTH = 12, COUNT_WIDTH = 6 };
-
-static const char *number_text(long double value, bool any, bool whole, char text[NUMBER_TEXT])
+static void put_number(columns *table, long double value, bool any, bool whole)
 {
-    snprintf(text, NUMBER_TEXT, !any ? "-" : whole && fabsl(value) < 0x1p64L ? "%.0Lf" : "%.6Lg", value);
-    return text;
+    columns_put(table, !any ? "-" : whole && fabsl(value) < 0x1p64L ? "%.0Lf" : "%.4Lg", value);
 }
 
-static void put_numbers(const columns *c, const statistics *n, bool whole)
+static void put_numbers(columns *table, const statistics *n, bool whole)
 {
-    char min[NUMBER_TEXT], max[NUMBER_TEXT], mean[NUMBER_TEXT], norm[NUMBER_TEXT];
-    const uint64_t counts[] = {n->nan, n->positive_infinity, n->negative_infinity, n->zeros};
-    printf("  %*llu  %*s  %*s  %*s  %*s", c->number, (unsigned long long)n->elements, NUMBER_WIDTH,
-           number_text(n->min, n->ordered, whole, min), NUMBER_WIDTH, number_text(n->max, n->ordered, whole, max),
-           NUMBER_WIDTH, number_text(statistics_mean(n), n->ordered, false, mean), NUMBER_WIDTH,
-           number_text(statistics_norm(n), n->finite, false, norm));
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        printf("  %*llu", COUNT_WIDTH, (unsigned long long)counts[i]);
-    puts("");
+    put_number(table, n->min, n->ordered, whole);
+    put_number(table, n->max, n->ordered, whole);
+    put_number(table, statistics_mean(n), n->ordered, false);
+    put_number(table, statistics_norm(n), n->finite, false);
+    columns_put(table, "%llu", (unsigned long long)n->nan);
+    columns_put(table, "%llu", (unsigned long long)(n->positive_infinity + n->negative_infinity));
+    columns_put(table, "%llu", (unsigned long long)n->zeros);
 }
 
-static void put_strings(const columns *c, uint64_t strings, uint64_t bytes)
+static void put_strings(columns *table, const sums *found)
 {
-    printf("  %*llu  %llu bytes of text\n", c->number, (unsigned long long)strings, (unsigned long long)bytes);
+    char size[HS__NUMBER_TEXT];
+    columns_rest(table, "%llu strings, %s", (unsigned long long)found->strings, hs__bytes_text(size, found->text_bytes));
 }
 
-static void put_header(survey *s)
+static void put_tensor(survey *s, const char *name, const hs_tensor *info, const sums *found)
 {
-    static const char *const numbers[] = {"min", "max", "mean", "norm"}, *const counts[] = {"nan", "+inf", "-inf", "zeros"};
-    const char *name;
-    hs_tensor info;
-    uint64_t elements = 0;
-    columns_fit_header(&s->columns, "tensor", "elements");
-    for (size_t i = 0; next(s, false, &i, &name, &info);) {
-        hs_shape shape = hs_tensor_shape(&info);
-        columns_fit(&s->columns, name, hs_checkpoint_dtype_name(s->of.reader, name), &info);
-        elements += hs_shape_elements(&shape) > 0 ? (uint64_t)hs_shape_elements(&shape) : 0;
-    }
-    columns_fit_number(&s->columns, elements);
-    columns_put_text(&s->columns, "tensor", "dtype", "shape");
-    printf("  %*s", s->columns.number, "elements");
-    for (size_t i = 0; i < 4; i++)
-        printf("  %*s", NUMBER_WIDTH, numbers[i]);
-    for (size_t i = 0; i < 4; i++)
-        printf("  %*s", COUNT_WIDTH, counts[i]);
-    puts("");
+    columns *table = &s->table;
+    char size[HS__NUMBER_TEXT];
+    const hs_shape shape = hs_tensor_shape(info);
+    columns_row(table, found->numbers.finite < found->numbers.elements ? STYLE_BAD : STYLE_NONE);
+    columns_put(table, "%s", name);
+    columns_put_shape(table, &shape);
+    if (!hs_dtype_size(info->dtype))
+        columns_rest(table, "%s of %s", hs__bytes_text(size, info->bytes), hs_checkpoint_dtype_name(s->of.reader, name));
+    else if (info->dtype == HS_STRING)
+        put_strings(table, found);
+    else
+        put_numbers(table, &found->numbers, is_whole(info->dtype));
 }
 
-static void put_tensors(survey *s)
+/* The totals are the statistics of a vector of all floating-point numbers. */
+static void put_totals(columns *table, const sums *total)
 {
-    const char *name;
-    hs_tensor info;
-    sums found;
-    put_header(s);
-    for (size_t i = 0; next(s, false, &i, &name, &info);) {
-        if (!read_statistics(s, name, &info, &found))
-            continue;
-        columns_put(&s->columns, name, hs_checkpoint_dtype_name(s->of.reader, name), &info);
-        if (!hs_dtype_size(info.dtype))
-            printf("  %*s  %llu bytes\n", s->columns.number, "-", (unsigned long long)found.unknown_bytes);
-        else if (info.dtype == HS_STRING)
-            put_strings(&s->columns, found.strings, found.text_bytes);
-        else
-            put_numbers(&s->columns, &found.numbers, is_whole(info.dtype));
-    }
-    columns_put_text(&s->columns, "total", "", "");
-    put_numbers(&s->columns, &s->total.numbers, false);
-    if (s->total.strings) {
-        columns_put_text(&s->columns, "", "", "");
-        put_strings(&s->columns, s->total.strings, s->total.text_bytes);
+    columns_row(table, STYLE_NONE);
+    columns_put(table, "floats");
+    columns_put(table, "[%llu]", (unsigned long long)total->numbers.elements);
+    put_numbers(table, &total->numbers, false);
+    if (total->strings) {
+        columns_row(table, STYLE_NONE);
+        columns_put(table, "strings");
+        columns_put(table, "[%llu]", (unsigned long long)total->strings);
+        put_strings(table, total);
     }
 }
 
-static void put_state(const columns *c, const char *name, uint64_t bytes)
+static void put_state(columns *table, const char *name, uint64_t bytes)
 {
-    put_padded(name, c->name);
-    printf("  %*llu\n", c->number, (unsigned long long)bytes);
-}
-
-static void put_states(survey *s)
-{
-    const char *name;
-    hs_tensor info;
-    columns c = {0, 0, 0, 0};
-    columns_fit_header(&c, "state", "bytes");
-    for (size_t i = 0; next(s, true, &i, &name, &info);) {
-        columns_fit(&c, name, "", &info);
-        s->total.states++;
-        s->total.state_bytes += stored_bytes(&info);
-    }
-    if (!s->total.states)
-        return;
-    columns_fit_number(&c, s->total.state_bytes);
-    puts("");
-    put_padded("state", c.name);
-    printf("  %*s\n", c.number, "bytes");
-    for (size_t i = 0; next(s, true, &i, &name, &info);)
-        put_state(&c, name, stored_bytes(&info));
-    put_state(&c, "total", s->total.state_bytes);
+    columns_row(table, STYLE_NONE);
+    columns_put(table, "%s", name);
+    columns_put_bytes(table, bytes);
 }
 
 /* JSON output. */
@@ -182,60 +129,105 @@ static void js_statistics(hs__json_writer *out, const statistics *n, bool whole)
     js_count(out, "zeros", n->zeros);
 }
 
-static void js_tensors(survey *s, hs__json_writer *out)
+static void js_one(const survey *s, const char *name, const hs_tensor *info, const sums *found)
+{
+    hs__json_writer *out = s->json;
+    hs__json_open(out, NULL, '{');
+    js_tensor(out, name, hs_checkpoint_dtype_name(s->of.reader, name), info);
+    if (!hs_dtype_size(info->dtype)) {
+        js_count(out, "bytes", info->bytes);
+    } else if (info->dtype == HS_STRING) {
+        js_count(out, "elements", found->strings);
+        js_count(out, "bytes", found->text_bytes);
+    } else {
+        js_statistics(out, &found->numbers, is_whole(info->dtype));
+    }
+    hs__json_close(out, '}');
+}
+
+static void js_state(hs__json_writer *out, const char *name, uint64_t bytes)
+{
+    hs__json_open(out, NULL, '{');
+    hs__json_put_text(out, "name", name);
+    js_count(out, "bytes", bytes);
+    hs__json_close(out, '}');
+}
+
+static void js_totals(hs__json_writer *out, const sums *total)
+{
+    hs__json_open(out, "total", '{');
+    js_count(out, "tensors", total->tensors);
+    js_statistics(out, &total->numbers, false);
+    js_count(out, "strings", total->strings);
+    js_count(out, "string_bytes", total->text_bytes);
+    js_count(out, "states", total->states);
+    js_count(out, "state_bytes", total->state_bytes);
+    hs__json_close(out, '}');
+}
+
+/* The command. */
+
+static void survey_tensors(survey *s)
 {
     const char *name;
     hs_tensor info;
     sums found;
-    hs__json_open(out, "tensors", '[');
-    for (size_t i = 0; next(s, false, &i, &name, &info);) {
-        if (!read_statistics(s, name, &info, &found))
+    for (size_t i = 0; output_works() && hs_checkpoint_tensor(s->of.reader, i, &name, &info); i++) {
+        if (is_state(name) || !read_statistics(s, name, &info, &found))
             continue;
-        hs__json_open(out, NULL, '{');
-        js_tensor(out, name, hs_checkpoint_dtype_name(s->of.reader, name), &info);
-        if (!hs_dtype_size(info.dtype)) {
-            js_count(out, "bytes", found.unknown_bytes);
-        } else if (info.dtype == HS_STRING) {
-            js_count(out, "elements", found.strings);
-            js_count(out, "bytes", found.text_bytes);
-        } else {
-            js_statistics(out, &found.numbers, is_whole(info.dtype));
-        }
-        hs__json_close(out, '}');
+        if (s->json)
+            js_one(s, name, &info, &found);
+        else
+            put_tensor(s, name, &info, &found);
     }
-    hs__json_close(out, ']');
 }
 
-static void js_states(survey *s, hs__json_writer *out)
+static void survey_states(survey *s)
 {
     const char *name;
     hs_tensor info;
-    hs__json_open(out, "states", '[');
-    for (size_t i = 0; next(s, true, &i, &name, &info);) {
-        hs__json_open(out, NULL, '{');
-        hs__json_put_text(out, "name", name);
-        js_count(out, "bytes", stored_bytes(&info));
-        hs__json_close(out, '}');
+    for (size_t i = 0; output_works() && hs_checkpoint_tensor(s->of.reader, i, &name, &info); i++) {
+        if (!is_state(name))
+            continue;
         s->total.states++;
         s->total.state_bytes += stored_bytes(&info);
+        if (s->json)
+            js_state(s->json, name, stored_bytes(&info));
+        else
+            put_state(&s->table, name, stored_bytes(&info));
     }
-    hs__json_close(out, ']');
 }
 
-static void js_all(survey *s)
+static void write_text(survey *s)
+{
+    static const char *const of_tensors[] = {"tensor", "shape", ">min", ">max",   ">mean",
+                                             ">norm",  ">nan",  ">inf", ">zeros", NULL},
+                             *const of_states[] = {"state", ">size", NULL};
+    s->table.header = of_tensors;
+    survey_tensors(s);
+    put_totals(&s->table, &s->total);
+    columns_print(&s->table);
+    s->table.header = of_states;
+    survey_states(s);
+    if (s->total.states) {
+        put_state(&s->table, "total", s->total.state_bytes);
+        puts("");
+    }
+    columns_print(&s->table);
+}
+
+static void write_json(survey *s)
 {
     hs__json_writer out = js_begin(2);
+    s->json = &out;
     hs__json_open(&out, NULL, '{');
-    js_tensors(s, &out);
-    js_states(s, &out);
-    hs__json_open(&out, "total", '{');
-    js_count(&out, "tensors", s->total.tensors);
-    js_statistics(&out, &s->total.numbers, false);
-    js_count(&out, "strings", s->total.strings);
-    js_count(&out, "string_bytes", s->total.text_bytes);
-    js_count(&out, "states", s->total.states);
-    js_count(&out, "state_bytes", s->total.state_bytes);
-    hs__json_close(&out, '}');
+    hs__json_open(&out, "tensors", '[');
+    survey_tensors(s);
+    hs__json_close(&out, ']');
+    hs__json_open(&out, "states", '[');
+    survey_states(s);
+    hs__json_close(&out, ']');
+    js_totals(&out, &s->total);
     hs__json_close(&out, '}');
     js_end();
 }
@@ -245,12 +237,7 @@ int checkpoint_stat(const struct call *call)
     survey s = {.trouble = false};
     if (!open_checkpoint(&s.of, call->operands[0]))
         return TROUBLE;
-    if (call->given[OPTION_JSON]) {
-        js_all(&s);
-    } else {
-        put_tensors(&s);
-        put_states(&s);
-    }
+    (call->given[OPTION_JSON] ? write_json : write_text)(&s);
     close_checkpoint(&s.of);
     return s.trouble ? TROUBLE : FINE;
 }

@@ -5,6 +5,8 @@
 #include "json_output.h"
 #include "output.h"
 
+#include "base/text.h"
+
 typedef struct {
     size_t tensors, damaged, unread;
     uint64_t bytes;
@@ -79,6 +81,7 @@ static void verify_all(checkpoint *of, findings *found)
 /* Prints the totals. Returns the exit status: damage has precedence over tensors that could not be verified. */
 static int conclude(const char *prefix, findings *found)
 {
+    char size[HS__NUMBER_TEXT];
     if (found->json) {
         hs__json_close(&found->out, ']');
         js_count(&found->out, "tensors", found->tensors);
@@ -98,7 +101,7 @@ static int conclude(const char *prefix, findings *found)
         if (found->unread)
             puts(": some tensors could not be verified");
         else
-            printf(": %zu tensors, %llu bytes, no damage\n", found->tensors, (unsigned long long)found->bytes);
+            printf(": %zu tensors, %s, no damage\n", found->tensors, hs__bytes_text(size, found->bytes));
     }
     return found->damaged || found->index_damaged ? FOUND : found->unread ? TROUBLE : FINE;
 }

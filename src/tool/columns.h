@@ -2,21 +2,28 @@
 #ifndef TOOL_COLUMNS_H
 #define TOOL_COLUMNS_H
 
+#include "output.h"
+
 #include <hooksess/tensor.h>
 
-/* The widths of the columns of a table of tensors, and of a column of numbers. */
+/* A table. columns_print prints it when all rows are known: columns are as wide as their longest cell, and the first column
+ * is as wide as the terminal permits. A longer first cell does not move the columns of other rows. */
 typedef struct columns {
-    int name, dtype, shape, number;
+    const char *const *header; /* ended by NULL. '>' before a name: the column is aligned on the right */
+    struct columns_row *rows;
+    size_t n_rows;
 } columns;
 
-/* Widen the columns if needed. */
-void columns_fit(columns *c, const char *name, const char *dtype, const hs_tensor *info);
-void columns_fit_header(columns *c, const char *name, const char *number);
-void columns_fit_number(columns *c, uint64_t number);
-
-/* Prints "name  dtype  shape" without a newline. */
-void columns_put(const columns *c, const char *name, const char *dtype, const hs_tensor *info);
-/* The same for a header or a total. */
-void columns_put_text(const columns *c, const char *name, const char *dtype, const char *shape);
+/* Begins a row, which is printed in a style. */
+void columns_row(columns *c, style chosen);
+/* Adds the next cell to the row. Control characters are escaped when it is printed. */
+void columns_put(columns *c, const char *format, ...) HS_PRINTF(2, 3);
+/* Adds a last cell that may be wider than its column. */
+void columns_rest(columns *c, const char *format, ...) HS_PRINTF(2, 3);
+/* Adds a number of bytes, as "1.2 MiB". */
+void columns_put_bytes(columns *c, uint64_t bytes);
+void columns_put_shape(columns *c, const hs_shape *shape);
+/* Prints the header and the rows, or nothing if the table has no rows, and frees them. */
+void columns_print(columns *c);
 
 #endif

@@ -22,6 +22,8 @@ enum option_id {
     OPTION_IGNORE,
     OPTION_KEEP,
     OPTION_SVG,
+    OPTION_TOLERANCE,
+    OPTION_SKIP,
     N_OPTIONS
 };
 
@@ -32,14 +34,15 @@ enum { A_PROGRAM = -1, TWO_OR_MORE = -2 };
 /* The arguments of a command. */
 struct call {
     const char *given[N_OPTIONS]; /* NULL: not given; "": an option without a value */
+    int64_t steps[N_OPTIONS];     /* the values of the options that are steps, if they are given */
     char **operands;              /* terminated by NULL; their number is checked */
 };
 
 struct command {
     const char *group, *name; /* "checkpoint", "ls"; name NULL: the command is one word */
     const char *synopsis;     /* options and operands */
-    const char *summary;      /* one line */
-    const char *help;
+    const char *summary;      /* one line, at most 54 columns */
+    const char *help;         /* lines of at most 80 columns */
     int n_operands;
     bool takes[N_OPTIONS];
     int (*run)(const struct call *call); /* prints errors, and returns the exit status */
@@ -60,8 +63,8 @@ int status_command(const struct call *call);
 int outcome_command(const struct call *call);
 int verify_resume(const struct call *call);
 
-/* Parses the value of an option. NULL leaves *step unchanged. False: not an integer; the error is printed. */
-bool parse_step(const char *option, const char *text, int64_t *step);
+/* The step that an option gives, or `otherwise` if it is not given. */
+int64_t step_of_option(const struct call *call, enum option_id option, int64_t otherwise);
 
 /* Runs the command that `argv` names. `commands` ends with a group of NULL. Returns the exit status. */
 int command_line_run(const struct command *commands, int argc, char **argv);

@@ -2,7 +2,10 @@
 /* The command line: command_line_run finds the command that the words name, `help` prints help, and `run` parses the
  * options and calls the command. */
 #include "command.h"
+#include "memory.h"
 #include "output.h"
+
+#include "base/similar_name.h"
 
 #include <hooksess/version.h>
 
@@ -28,31 +31,32 @@ static const struct option known[N_OPTIONS] = {
     [OPTION_IGNORE] = {"ignore", required_argument, NULL, OPTION_IGNORE},
     [OPTION_KEEP] = {"keep", required_argument, NULL, OPTION_KEEP},
     [OPTION_SVG] = {"svg", required_argument, NULL, OPTION_SVG},
+    [OPTION_TOLERANCE] = {"tolerance", required_argument, NULL, OPTION_TOLERANCE},
+    [OPTION_SKIP] = {"skip", required_argument, NULL, OPTION_SKIP},
 };
 
-static const char about[] = "Shows the files that training wrote, and tests that a program resumes its training.\n";
-static const char notes[] =
-    "\n"
-    "A checkpoint is given as its prefix (run/model.ckpt-1000), its index file, a safetensors file, or a directory (its\n"
-    "newest checkpoint).\n"
-    "Events are given as one file, or a directory (all its event files in the order of their names).\n";
-static const char exit_status[] =
-    "Exit status: 0: no damage and no difference. 1: damage or a difference was found. 2: an error occurred.\n";
+static const char about[] = "Shows the files that training wrote, and tests that a program resumes its\n"
+                            "training.\n";
 
-bool parse_step(const char *option, const char *text, int64_t *step)
+/* Printed in the help of the commands of a group, and in the list of commands. */
+static const struct {
+    const char *group, *text;
+} notes[] = {
+    {"checkpoint", "A checkpoint is given as its prefix (run/model.ckpt-1000), its index file, a\n"
+                   "safetensors file, or a directory (its newest checkpoint).\n"},
+    {"events", "Events are given as one file, or a directory (all its event files in the order\n"
+               "of their names).\n"},
+};
+
+static const char exit_status[] = "Exit status: 0: no damage and no difference. 1: damage or a difference was\n"
+                                  "found. 2: an error occurred.\n";
+
+int64_t step_of_option(const struct call *call, enum option_id option, int64_t otherwise)
 {
-    char *end;
-    if (!text)
-        return true;
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (errno || end == text || *end) {
-        say("%s: '%s' is not an integer", option, text);
-        return false;
-    }
-    *step = number;
-    return true;
+    return call->given[option] ? call->steps[option] : otherwise;
 }
+
+/* Finding a command. */
 
 /* True if `word` is `name`; a `name` of NULL matches any word. */
 static bool matches(const char *word, const char *name)
@@ -84,31 +88,76 @@ static const char *title(const struct command *command)
     return text;
 }
 
+/* Suggests the command with the most similar words, or with `group` as its second word. */
+static int unknown(const struct command *commands, const char *group, const char *name)
+{
+    hs__similar_name of_group = hs__similar_name_begin(group), of_name = hs__similar_name_begin(name ? name : "");
+    const struct command *similar = NULL;
+    for (const struct command *c = commands; c->group; c++) {
+        hs__similar_name_add(&of_group, c->group);
+        if (!similar && c->name && strcmp(c->name, group) == 0)
+            similar = c;
+    }
+    for (const struct command *c = commands; c->group && of_group.found; c++)
+        if (strcmp(c->group, of_group.found) == 0) {
+            if (c->name)
+                hs__similar_name_add(&of_name, c->name);
+            else
+                similar = c;
+        }
+    if (of_name.found)
+        similar = find(commands, of_group.found, of_name.found);
+    char *typed = must_format("unknown command '%s%s%s'", group, name ? " " : "", name ? name : "");
+    if (similar)
+        say("%s; did you mean '%s %s'?", typed, program, title(similar));
+    else
+        say("%s; try '%s help%s%s'", typed, program, of_group.found ? " " : "", of_group.found ? of_group.found : "");
+    free(typed);
+    return TROUBLE;
+}
+
+/* Printing help. */
+
+static void print_notes(const char *group)
+{
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
+        if (matches(notes[i].group, group))
+            printf("\n%s", notes[i].text);
+}
+
 /* Lists the commands of a group, or all commands if `group` is NULL. */
 static void list(const struct command *commands, const char *group)
 {
-    int width = 0;
-    for (const struct command *c = commands; c->group; c++) {
-        int length = (int)(strlen(title(c)) + strlen(c->synopsis)) + 1;
-        width = length > width ? length : width;
-    }
-    printf("usage: %s COMMAND ...\n\n", program);
+    enum { WIDTH = 20 };
+    printf("usage: %s %s%sCOMMAND ...\n\n", program, group ? group : "", group ? " " : "");
     if (!group)
         printf("%s\n", about);
     for (const struct command *c = commands; c->group; c++)
         if (matches(c->group, group))
-            printf("  %s %-*s  %s\n", title(c), width - (int)strlen(title(c)) - 1, c->synopsis, c->summary);
+            printf("  %-*s  %s\n", WIDTH, title(c), c->summary);
     if (!group)
-        printf("  %-*s  %s\n  %-*s  %s\n", width, "help [COMMAND]", "print this list, or the help of a command", width,
-               "--version", "print the version");
-    fputs(notes, stdout);
-    fputs(exit_status, stdout);
+        printf("  %-*s  print this list, or the help of a command\n  %-*s  print the version\n", WIDTH, "help [COMMAND]",
+               WIDTH, "--version");
+    print_notes(group);
+    printf("\n%s", exit_status);
 }
 
-static int unknown(const char *group, const char *name)
+/* Prints "usage: hooksess TITLE SYNOPSIS". Breaks lines before an option or operand, and indents the next line. */
+static void print_usage(const struct command *command)
 {
-    say("unknown command '%s%s%s'; try '%s help'", group, name ? " " : "", name ? name : "", program);
-    return TROUBLE;
+    enum { WIDTH = 80 };
+    const int indent = printf("usage: %s %s", program, title(command));
+    int column = indent;
+    for (const char *at = command->synopsis; *at;) {
+        const char *end = at;
+        for (int depth = 0; *end && (depth || *end != ' '); end++)
+            depth += (*end == '[' || *end == '{') - (*end == ']' || *end == '}');
+        if (column + 1 + (end - at) > WIDTH)
+            column = printf("\n%*s", indent, "") - 1;
+        column += printf(" %.*s", (int)(end - at), at);
+        at = *end ? end + 1 : end;
+    }
+    puts("\n");
 }
 
 static int help(const struct command *commands, const char *group, const char *name)
@@ -118,10 +167,12 @@ static int help(const struct command *commands, const char *group, const char *n
     if (!group || (command && !name && !word)) {
         list(commands, group);
     } else if (command) {
-        printf("usage: %s %s %s\n\n%s%s%s", program, title(command), command->synopsis, command->help, notes,
-               command->exit_status ? command->exit_status : exit_status);
+        print_usage(command);
+        fputs(command->help, stdout);
+        print_notes(command->group);
+        printf("\n%s", command->exit_status ? command->exit_status : exit_status);
     } else {
-        return unknown(group, name);
+        return unknown(commands, group, name);
     }
     return FINE;
 }
@@ -135,17 +186,47 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
+/* Running a command. */
+
 static int suggest_help(const struct command *command)
 {
     say("try '%s help %s'", program, title(command));
     return TROUBLE;
 }
 
+/* getopt_long has printed an error. Adds the most similar option, if `wrong` may be a misspelled one. */
+static int suggest_option(const struct command *command, const struct option *options, const char *wrong)
+{
+    const size_t length = strncmp(wrong, "--", 2) == 0 ? strcspn(wrong, "=") : 0;
+    char *name = must_format("%.*s", length > 2 ? (int)length - 2 : 0, wrong + (length > 2 ? 2 : 0));
+    hs__similar_name similar = hs__similar_name_begin(name);
+    bool exists = !*name;
+    for (; options->name; options++) {
+        exists = exists || strncmp(options->name, name, strlen(name)) == 0;
+        hs__similar_name_add(&similar, options->name);
+    }
+    if (!exists && similar.found)
+        say("did you mean '--%s'?", similar.found);
+    free(name);
+    return suggest_help(command);
+}
+
+static bool parse_step(const char *option, const char *text, int64_t *step)
+{
+    char *end;
+    errno = 0;
+    *step = strtoll(text, &end, 10);
+    if (!errno && end > text && !*end)
+        return true;
+    say("--%s: '%s' is not an integer", option, text);
+    return false;
+}
+
 /* `argv` begins with the command's last word. getopt_long prints an error for unknown options. */
 static int run(const struct command *command, int argc, char **argv)
 {
     struct option options[N_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
-    struct call call = {{NULL}, NULL};
+    struct call call = {{NULL}, {0}, NULL};
     int option, n = 0;
     for (int i = 0; i < N_OPTIONS; i++)
         if (command->takes[i])
@@ -154,8 +235,11 @@ static int run(const struct command *command, int argc, char **argv)
     optind = 0; /* restarts getopt_long */
     while ((option = getopt_long(argc, argv, command->n_operands == A_PROGRAM ? "+" : "", options, NULL)) != -1) {
         if (option == '?')
-            return suggest_help(command);
+            return suggest_option(command, options, argv[optind - 1]);
         call.given[option] = optarg ? optarg : "";
+        if ((option == OPTION_FROM || option == OPTION_TO || option == OPTION_STEPS || option == OPTION_MIDDLE) &&
+            !parse_step(known[option].name, optarg, &call.steps[option]))
+            return TROUBLE;
     }
     call.operands = argv + optind;
     int n_operands = argc - optind, wanted = command->n_operands;
@@ -170,7 +254,7 @@ static int run_words(const struct command *commands, int argc, char **argv)
 {
     const char *group = argc > 0 ? argv[0] : NULL, *name = argc > 1 ? argv[1] : NULL;
     if (group && strcmp(group, "help") == 0)
-        return argc > 3 ? unknown(argv[1], argv[3]) : help(commands, name, argc > 2 ? argv[2] : NULL);
+        return argc > 3 ? unknown(commands, argv[1], argv[3]) : help(commands, name, argc > 2 ? argv[2] : NULL);
     const struct command *word = group ? find_word(commands, group) : NULL;
     const struct command *command = group ? find(commands, group, name) : NULL;
     if (word)
@@ -178,8 +262,9 @@ static int run_words(const struct command *commands, int argc, char **argv)
     if (command && name)
         return run(command, argc - 1, argv + 1);
     if (group && !command)
-        return unknown(group, name);
-    say("no command given%s%s; try '%s help'", group ? " after " : "", group ? group : "", program);
+        return unknown(commands, group, name);
+    say("no command given%s%s; try '%s help%s%s'", group ? " after " : "", group ? group : "", program, group ? " " : "",
+        group ? group : "");
     return TROUBLE;
 }
 

@@ -72,12 +72,30 @@ uint64_t size_of_file(const char *path)
     return files->ops->stat(files->user, path, &found, NULL) == HS_OK ? found.bytes : 0;
 }
 
-bool is_wanted_tag(const char *pattern, hs_string tag)
+bool is_wanted_tag(wanted_tag *wanted, hs_string tag)
 {
-    if (!pattern)
+    if (!wanted->pattern)
         return true;
     char *text = text_of(tag);
-    bool is = strcmp(text, pattern) == 0 || fnmatch(pattern, text, 0) == 0;
-    free(text);
-    return is;
+    const bool is_wanted = strcmp(text, wanted->pattern) == 0 || fnmatch(wanted->pattern, text, 0) == 0;
+    wanted->found = wanted->found || is_wanted;
+    if (!wanted->similar.wanted)
+        wanted->similar = hs__similar_name_begin(wanted->pattern);
+    if (!wanted->found && *text)
+        hs__similar_name_add(&wanted->similar, text);
+    if (wanted->similar.found == text) {
+        free(wanted->nearest);
+        wanted->nearest = text;
+    } else {
+        free(text);
+    }
+    return is_wanted;
+}
+
+void say_not_found(const wanted_tag *wanted, const char *path, const char *kind)
+{
+    if (wanted->nearest)
+        say("%s: contains no %s '%s'; did you mean '%s'?", path, kind, wanted->pattern, wanted->nearest);
+    else
+        say("%s: contains no %s '%s'; list its tags: hooksess events ls", path, kind, wanted->pattern);
 }

@@ -4,6 +4,8 @@
 
 #include <hooksess/event_reader.h>
 
+#include "base/similar_name.h"
+
 /* Reads the events of a file or directory. */
 typedef struct events {
     hs_event_reader *reader;
@@ -23,8 +25,17 @@ bool next_event(events *from, const hs_event **event);
 /* The exit status after all events were read: FOUND if some are damaged. */
 int events_status(const events *of);
 
-/* True if a tag is `pattern`, or matches it with * and ?. NULL: all tags. */
-bool is_wanted_tag(const char *pattern, hs_string tag);
+/* A tag that the user wants, or a pattern with * and ?. Begin with {.pattern = ...}. */
+typedef struct wanted_tag {
+    const char *pattern; /* NULL: all tags */
+    bool found;
+    hs__similar_name similar; /* of the tags that are not wanted */
+    char *nearest;
+} wanted_tag;
+
+bool is_wanted_tag(wanted_tag *wanted, hs_string tag);
+/* Prints that no tag in `path` was wanted. `kind` is that of the tag, such as "scalar". */
+void say_not_found(const wanted_tag *wanted, const char *path, const char *kind);
 
 /* Returns false, and prints an error, if an output must not be renamed to `path`, because `path` is a device (also
  * /dev/stdout, a link to a device), a FIFO or a directory. */

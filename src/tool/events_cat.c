@@ -5,12 +5,15 @@
 #include "json_output.h"
 #include "memory.h"
 #include "output.h"
+#include "times.h"
+
+#include "base/text.h"
 
 #include <stdlib.h>
 
 /* The selected events. */
 typedef struct {
-    const char *tag; /* NULL: all */
+    wanted_tag tag;
     int64_t from, to;
 } filter;
 
@@ -26,7 +29,14 @@ static void put_string(const char *before, hs_string string)
 
 static void put_head(const hs_event *event)
 {
-    printf("%lld  %.6f  %s", (long long)event->step, event->wall_time, hs_event_kind_name(event->kind));
+    char time[TIME_TEXT];
+    const bool is_time = event->wall_time >= 0 && event->wall_time < 9e9; /* a file may have any number */
+    printf("%lld  ", (long long)event->step);
+    if (is_time)
+        fputs(time_text(time, (int64_t)(event->wall_time * 1e9)), stdout);
+    else
+        printf("%g", event->wall_time);
+    printf("  %s", hs_event_kind_name(event->kind));
 }
 
 static const char *status_name(hs_session_log_status status)
@@ -37,7 +47,7 @@ static const char *status_name(hs_session_log_status status)
 
 static void print_value(const hs_event *event, const hs_event_value *value)
 {
-    char shape[HS_SHAPE_TEXT_SIZE];
+    char shape[HS_SHAPE_TEXT_SIZE], size[HS__NUMBER_TEXT];
     put_head(event);
     put_string("  ", value->tag);
     printf("  %s", hs_event_value_kind_name(value->kind));
@@ -48,11 +58,12 @@ static void print_value(const hs_event *event, const hs_event_value *value)
     else if (value->kind == HS_EVENT_VALUE_TENSOR)
         printf("  %s%s\n", hs_dtype_name(value->dtype), hs_shape_text(&value->shape, shape, sizeof shape));
     else
-        printf("  %zu bytes\n", value->bytes.size);
+        printf("  %s\n", hs__bytes_text(size, value->bytes.size));
 }
 
 static void print_event(const hs_event *event)
 {
+    char size[HS__NUMBER_TEXT];
     put_head(event);
     if (event->kind == HS_EVENT_SESSION_LOG)
         printf("  %s", status_name(event->status));
@@ -61,7 +72,7 @@ static void print_event(const hs_event *event)
         if (strings[i].bytes)
             put_string("  ", strings[i]);
     if (event->bytes.size)
-        printf("  %zu bytes", event->bytes.size);
+        printf("  %s", hs__bytes_text(size, event->bytes.size));
     puts("");
 }
 
@@ -125,30 +136,37 @@ static void list_event(const hs_event *event)
     end_event(&out);
 }
 
-static void show(const hs_event *event, const filter *wanted, bool as_json)
+static void show(const hs_event *event, filter *wanted, bool as_json)
 {
-    if (event->step < wanted->from || event->step > wanted->to)
-        return;
+    const bool in_range = event->step >= wanted->from && event->step <= wanted->to;
     if (event->kind != HS_EVENT_SUMMARY) {
-        if (is_wanted_tag(wanted->tag, event->kind == HS_EVENT_RUN_METADATA ? event->text : (hs_string){"", 0}))
+        const hs_string tag = event->kind == HS_EVENT_RUN_METADATA ? event->text : (hs_string){"", 0};
+        if (is_wanted_tag(&wanted->tag, tag) && in_range)
             (as_json ? list_event : print_event)(event);
         return;
     }
     for (size_t i = 0; i < event->n_values && output_works(); i++)
-        if (is_wanted_tag(wanted->tag, event->values[i].tag))
+        if (is_wanted_tag(&wanted->tag, event->values[i].tag) && in_range)
             (as_json ? list_value : print_value)(event, &event->values[i]);
 }
 
 int events_cat(const struct call *call)
 {
-    filter wanted = {call->given[OPTION_TAG], INT64_MIN, INT64_MAX};
+    filter wanted = {.tag.pattern = call->given[OPTION_TAG],
+                     .from = step_of_option(call, OPTION_FROM, INT64_MIN),
+                     .to = step_of_option(call, OPTION_TO, INT64_MAX)};
     events of = {.damaged = NULL};
     const hs_event *event;
-    if (!parse_step("--from", call->given[OPTION_FROM], &wanted.from) ||
-        !parse_step("--to", call->given[OPTION_TO], &wanted.to) || !open_events(&of, call->operands[0]))
+    if (!open_events(&of, call->operands[0]))
         return TROUBLE;
     while (next_event(&of, &event))
         show(event, &wanted, call->given[OPTION_JSON]);
     close_events(&of);
-    return events_status(&of);
+    int status = events_status(&of);
+    if (wanted.tag.pattern && !wanted.tag.found && status != TROUBLE) {
+        say_not_found(&wanted.tag, call->operands[0], "tag");
+        status = TROUBLE;
+    }
+    free(wanted.tag.nearest);
+    return status;
 }

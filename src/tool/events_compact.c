@@ -404,9 +404,9 @@ int events_compact(const struct call *call)
     const hs_event *event;
     hs_saver *saver = NULL;
     int status = TROUBLE;
-    if (!is_directory(c.directory)) {
-        say("%s: is not a directory", c.directory);
-    } else if (!c.output == !call->given[OPTION_DELETE]) {
+    if (!check_directory(c.directory))
+        return TROUBLE;
+    if (!c.output == !call->given[OPTION_DELETE]) {
         say("give exactly one of --delete and --output FILE");
     } else if ((c.output ? is_elsewhere(c.output, c.directory) && can_be_replaced(c.output)
                          : lock_directory(c.directory, &saver)) &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `events ls`: counts records per file and values per tag while it reads, then prints both lists. */
+#include "columns.h"
 #include "command.h"
 #include "events.h"
 #include "json_output.h"
@@ -105,43 +106,43 @@ static void note_event(listing *l, const hs_event *event)
     }
 }
 
-static void print_range(const range *r)
+static void put_steps(columns *table, const range *r)
 {
-    printf("  %8llu", (unsigned long long)r->n);
-    if (r->n)
-        printf("  steps %lld to %lld", (long long)r->first, (long long)r->last);
-}
-
-static int wider(int width, const char *name)
-{
-    int of_name = name_width(name);
-    return of_name > width ? of_name : width;
+    columns_put(table, "%llu", (unsigned long long)r->n);
+    columns_put(table,
+                !r->n                 ? "-"
+                : r->first == r->last ? "%lld"
+                                      : "%lld to %lld",
+                (long long)r->first, (long long)r->last);
 }
 
 static void print_all(const listing *l)
 {
-    int width = 0;
-    for (size_t i = 0; i < l->n_files; i++)
-        width = wider(width, l->files[i].path);
-    for (size_t i = 0; i < l->n_tags; i++)
-        width = wider(width, l->tags[i]->tag);
+    static const char *const of_files[] = {"file", ">size", ">records", "steps", "", NULL}, *const of_tags[] = {
+                                                                                                "tag",     "kind",
+                                                                                                ">values", "steps",
+                                                                                                "plugin",  NULL};
+    columns files = {.header = of_files}, tags = {.header = of_tags};
     for (size_t i = 0; i < l->n_files; i++) {
-        put_padded(l->files[i].path, width);
-        printf("  %-12s", "records");
-        print_range(&l->files[i].records);
-        if (l->files[i].damages)
-            printf(", %llu damaged places", (unsigned long long)l->files[i].damages);
-        puts("");
+        const file_row *row = &l->files[i];
+        columns_row(&files, row->damages ? STYLE_BAD : STYLE_NONE);
+        columns_put(&files, "%s", row->path);
+        columns_put_bytes(&files, size_of_file(row->path));
+        put_steps(&files, &row->records);
+        columns_put(&files, row->damages ? "%llu damaged places" : "", (unsigned long long)row->damages);
     }
+    columns_print(&files);
+    if (l->n_tags)
+        puts("");
     for (size_t i = 0; i < l->n_tags; i++) {
-        put_padded(l->tags[i]->tag, width);
-        printf("  %-12s", l->tags[i]->kind);
-        print_range(&l->tags[i]->values);
-        if (*l->tags[i]->plugin)
-            fputs("  ", stdout);
-        put_name(l->tags[i]->plugin);
-        puts("");
+        const tag_row *row = l->tags[i];
+        columns_row(&tags, STYLE_NONE);
+        columns_put(&tags, "%s", row->tag);
+        columns_put(&tags, "%s", row->kind);
+        put_steps(&tags, &row->values);
+        columns_put(&tags, "%s", row->plugin);
     }
+    columns_print(&tags);
 }
 
 static void put_range(hs__json_writer *out, const char *what, const range *r)

@@ -24,7 +24,7 @@ typedef struct {
 } source;
 
 typedef struct {
-    const char *pattern;
+    wanted_tag tag;
     int64_t from, to;
     series *series;
     source **sources; /* of the series */
@@ -100,7 +100,7 @@ static void add_event(plot *p, const char *run, const hs_event *event)
     if (event->kind != HS_EVENT_SUMMARY || event->step < p->from || event->step > p->to)
         return;
     for (size_t i = 0; i < event->n_values; i++)
-        if (event->values[i].has_scalar && is_wanted_tag(p->pattern, event->values[i].tag))
+        if (event->values[i].has_scalar && is_wanted_tag(&p->tag, event->values[i].tag))
             add_point(p, source_of(p, run, event->values[i].tag), event->step, event->values[i].scalar);
 }
 
@@ -120,7 +120,7 @@ static int read_run(plot *p, const char *run)
         tdelete(p->sources[i], &p->tree, by_tag);
     if (p->n > p->first)
         return events_status(&of);
-    say("%s: contains no scalar '%s'; list its tags: hooksess events ls", run, p->pattern);
+    say_not_found(&p->tag, run, "scalar");
     return TROUBLE;
 }
 
@@ -200,22 +200,19 @@ static int in_range(long value, int least, int most)
 
 static void print_chart(const chart *c)
 {
-    struct winsize window = {.ws_col = 0};
-    const char *columns = getenv("COLUMNS");
-    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
-    long width = known ? window.ws_col : columns ? strtol(columns, NULL, 10) : 0;
-    long height = known && window.ws_row > 0 ? window.ws_row - 4 - (long)c->n : 20;
-    chart_print(c, in_range(width ? width : 80, 30, 400), in_range(height, 5, 20));
+    struct winsize window = {.ws_row = 0};
+    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > 0;
+    chart_print(c, in_range(terminal_width(), 30, 400), in_range(known ? window.ws_row - 4 - (long)c->n : 20, 5, 20));
 }
 
 static int show(plot *p, const struct call *call)
 {
-    chart c = {.title = p->pattern, .series = p->series, .n = p->n};
+    chart c = {.title = p->tag.pattern, .series = p->series, .n = p->n};
     make_labels(p);
     if (call->given[OPTION_JSON]) {
         write_json(p);
     } else if (!chart_fit(&c)) {
-        say("'%s' has no finite value", p->pattern);
+        say("'%s' has no finite value", p->tag.pattern);
         return TROUBLE;
     } else if (!call->given[OPTION_SVG]) {
         print_chart(&c);
@@ -238,14 +235,15 @@ static void free_plot(plot *p)
     free(p->sources);
     free(p->series);
     free(p->starts);
+    free(p->tag.nearest);
 }
 
 int events_plot(const struct call *call)
 {
-    plot p = {.pattern = call->operands[0], .from = INT64_MIN, .to = INT64_MAX};
+    plot p = {.tag.pattern = call->operands[0],
+              .from = step_of_option(call, OPTION_FROM, INT64_MIN),
+              .to = step_of_option(call, OPTION_TO, INT64_MAX)};
     int worst = FINE;
-    if (!parse_step("--from", call->given[OPTION_FROM], &p.from) || !parse_step("--to", call->given[OPTION_TO], &p.to))
-        return TROUBLE;
     if (call->given[OPTION_JSON] && call->given[OPTION_SVG]) {
         say("give only one of --json and --svg");
         return TROUBLE;

@@ -5,7 +5,6 @@
 #include "output.h"
 
 #include <search.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,15 +34,22 @@ void must_add(void *row, void **tree, int (*compare)(const void *a, const void *
     must_be(tsearch(row, tree, compare));
 }
 
-char *must_format(const char *format, ...)
+char *must_format_list(const char *format, va_list arguments)
 {
-    va_list arguments, again;
-    va_start(arguments, format);
+    va_list again;
     va_copy(again, arguments);
     size_t bytes = (size_t)vsnprintf(NULL, 0, format, arguments) + 1;
     char *text = must_allocate(NULL, bytes, 1);
     vsnprintf(text, bytes, format, again);
     va_end(again);
+    return text;
+}
+
+char *must_format(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = must_format_list(format, arguments);
     va_end(arguments);
     return text;
 }

@@ -5,6 +5,7 @@
 #include <hooksess/export.h>
 #include <hooksess/tensor.h>
 
+#include <stdarg.h>
 #include <stddef.h>
 
 /* Memory and texts on the heap. If memory runs out, these functions print an error and exit the tool. The caller frees
@@ -18,6 +19,7 @@ void *must_grow(void *block, size_t n, size_t size);
 void must_add(void *row, void **tree, int (*compare)(const void *a, const void *b));
 /* Formats a text like printf. */
 char *must_format(const char *format, ...) HS_PRINTF(1, 2);
+char *must_format_list(const char *format, va_list arguments) HS_PRINTF(1, 0);
 /* Copies a string with a terminating zero. Zero bytes in it become U+FFFD. */
 char *text_of(hs_string string);
 

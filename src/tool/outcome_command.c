@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `outcome`: prints outcome.json, and exits with the exit code in it. */
+#include "checkpoint_open.h"
 #include "command.h"
 #include "json_output.h"
 #include "output.h"
@@ -15,23 +16,26 @@ static void put_error(hs__json_value error)
     puts("");
 }
 
-static void put_failure(hs__json_value failure)
-{
-    int64_t n = whole_member(failure, "failures", 0);
-    fputs("survived: ", stdout);
-    put_text_member(failure, "hook", "a hook");
-    printf(" failed %lld time%s, at steps %lld to %lld%s; last: ", (long long)n, n == 1 ? "" : "s",
-           (long long)whole_member(failure, "first_step", -1), (long long)whole_member(failure, "last_step", -1),
-           hs__json_is(hs__json_member(failure, "muted"), 't') ? ", and is muted" : "");
-    put_error(hs__json_member(failure, "last"));
-}
-
 static void put_step(const char *before, int64_t step, const char *without)
 {
     if (step >= 0)
         printf("%s%lld", before, (long long)step);
     else
         fputs(without, stdout);
+}
+
+static void put_failure(hs__json_value failure)
+{
+    const int64_t n = whole_member(failure, "failures", 0), first = whole_member(failure, "first_step", -1),
+                  last = whole_member(failure, "last_step", -1);
+    fputs("survived: ", stdout);
+    put_text_member(failure, "hook", "a hook");
+    printf(n == 1 ? " failed once" : " failed %lld times", (long long)n);
+    put_step(first == last ? " at step " : " at steps ", first, " at an unknown step");
+    if (first != last)
+        put_step(" to ", last, "");
+    printf("%s; last: ", hs__json_is(hs__json_member(failure, "muted"), 't') ? ", and is muted" : "");
+    put_error(hs__json_member(failure, "last"));
 }
 
 static void print_text(const char *directory, hs__json_value outcome, int exit_code)
@@ -66,6 +70,8 @@ int outcome_command(const struct call *call)
 {
     const char *directory = call->operands[0];
     bool damaged = false;
+    if (!check_directory(directory))
+        return TROUBLE;
     run_file file = read_run_file(directory, "outcome.json", &damaged);
     hs__json_value outcome = file.object;
     int64_t exit_code = whole_member(outcome, "exit_code", -1);

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* The first failure to write to standard output. */
@@ -56,8 +57,22 @@ int output_end(int status)
 
 bool has_styles(void)
 {
-    const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && terminal && strcmp(terminal, "dumb") != 0;
+    static int known = -1; /* isatty sets errno, which must keep the cause of lost output */
+    if (known < 0) {
+        const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
+        known = isatty(STDOUT_FILENO) && !(no_color && *no_color) && terminal && strcmp(terminal, "dumb") != 0;
+    }
+    return known;
+}
+
+int terminal_width(void)
+{
+    struct winsize window = {.ws_col = 0};
+    const char *columns = getenv("COLUMNS");
+    const long width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 ? window.ws_col
+                       : columns                                                           ? strtol(columns, NULL, 10)
+                                                                                           : 0;
+    return width == 0 ? 80 : width < 1 ? 1 : width > INT16_MAX ? INT16_MAX : (int)width;
 }
 
 void put_style(style chosen)

@@ -31,6 +31,8 @@ typedef enum style { STYLE_NONE, STYLE_GOOD, STYLE_WARNING, STYLE_BAD, STYLE_DIM
 void put_style(style chosen);
 /* The color of a line of a chart. */
 void put_series_style(size_t line);
+/* The number of columns of the terminal. Without a terminal: $COLUMNS, or 80. */
+int terminal_width(void);
 /* True if styles are printed. */
 bool has_styles(void);
 

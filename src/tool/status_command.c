@@ -12,6 +12,8 @@
 #include "run_files.h"
 #include "times.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -257,7 +259,7 @@ static void print_state(const run *r, int status)
 
 static void print_durable(const run *r)
 {
-    char age[TIME_TEXT], save[TIME_TEXT];
+    char age[TIME_TEXT], save[HS__NUMBER_TEXT];
     int64_t step = whole_member(r->status, "last_durable_step", -1);
     double save_secs = 0;
     hs__json_number(hs__json_member(r->status, "save_secs"), &save_secs);
@@ -273,7 +275,7 @@ static void print_durable(const run *r)
         fputs("nothing", stdout);
     }
     if (save_secs > 0)
-        printf("; a save takes %s", duration_text(save, save_secs));
+        printf("; a save takes %s", hs__secs_text(save, save_secs));
     puts("");
 }
 
@@ -287,7 +289,7 @@ static uint64_t total_bytes(const run *r)
 
 static void print_text(const run *r, int status)
 {
-    char age[TIME_TEXT], each[TIME_TEXT];
+    char age[TIME_TEXT], number[HS__NUMBER_TEXT];
     print_state(r, status);
     put_label("step");
     if (r->step >= 0)
@@ -298,13 +300,17 @@ static void print_text(const run *r, int status)
         printf(", written %s ago", duration_text(age, age_secs(r->seen_ns)));
     puts("");
     put_label("speed");
-    if (isfinite(r->steps_per_sec) && r->steps_per_sec > 0)
-        printf("%.4g steps per second, %s per step\n", r->steps_per_sec, duration_text(each, 1 / r->steps_per_sec));
-    else
+    if (isfinite(r->steps_per_sec) && r->steps_per_sec > 0) {
+        printf("%s steps/s", hs__rate_text(number, r->steps_per_sec));
+        if (r->steps_per_sec < 1)
+            printf(", %s per step", duration_text(age, 1 / r->steps_per_sec));
+        puts("");
+    } else {
         puts("unknown");
+    }
     print_durable(r);
     put_label("checkpoints");
-    printf("%zu, %llu bytes\n", r->checkpoints.n, (unsigned long long)total_bytes(r));
+    printf("%zu, %s\n", r->checkpoints.n, hs__bytes_text(number, total_bytes(r)));
 }
 
 /* JSON output. */
@@ -351,10 +357,8 @@ static int exit_status(const run *r)
 int status_command(const struct call *call)
 {
     run r = {.directory = call->operands[0]};
-    if (!is_directory(r.directory)) {
-        say("%s: is not a directory", r.directory);
+    if (!check_directory(r.directory))
         return TROUBLE;
-    }
     r.status_file = read_run_file(r.directory, "status.json", &r.damaged);
     r.status = r.status_file.object;
     r.lock = query_lock(r.directory, r.holder);

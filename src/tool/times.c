@@ -3,6 +3,8 @@
 #define _POSIX_C_SOURCE 200809L /* gmtime_r */
 #include "times.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -43,11 +45,9 @@ bool parse_time(const char *text, int64_t *ns)
 
 const char *duration_text(char text[TIME_TEXT], double secs)
 {
-    if (secs < 0.01)
-        snprintf(text, TIME_TEXT, "%.3g ms", secs * 1e3);
-    else if (secs < 120)
-        snprintf(text, TIME_TEXT, secs < 1 ? "%.3f s" : "%.1f s", secs);
-    else if (secs < 7200)
+    if (secs < 120)
+        return hs__secs_text(text, secs);
+    if (secs < 7200)
         snprintf(text, TIME_TEXT, "%.0f min", secs / 60);
     else if (secs < 2 * 86400)
         snprintf(text, TIME_TEXT, "%.1f h", secs / 3600);

@@ -14,7 +14,8 @@ const char *time_text(char text[TIME_TEXT], int64_t ns);
 /* False: the text is not such a time. */
 bool parse_time(const char *text, int64_t *ns);
 
-/* Writes a duration, as "0.024 ms", "12.3 s", "5 min", "3.1 h" or "2.5 days", to `text`, which is returned. */
+/* Writes a duration to `text`, which is returned: up to two minutes as the log does, "12.3 s"; then as "5 min", "3.1 h" or
+ * "2.5 days". */
 const char *duration_text(char text[TIME_TEXT], double secs);
 
 #endif

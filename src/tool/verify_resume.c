@@ -241,12 +241,10 @@ static int verify(const job *j)
 static bool parse_options(job *j, const struct call *call)
 {
     *j = (job){.trials = {.program = call->operands, .fetches = call->given[OPTION_FETCH]},
-               .steps = STEPS,
+               .steps = step_of_option(call, OPTION_STEPS, STEPS),
+               .middle = step_of_option(call, OPTION_MIDDLE, 0),
                .ignore = call->given[OPTION_IGNORE],
                .json = call->given[OPTION_JSON]};
-    if (!parse_step("--steps", call->given[OPTION_STEPS], &j->steps) ||
-        !parse_step("--middle", call->given[OPTION_MIDDLE], &j->middle))
-        return false;
     if (j->steps < 2)
         say("--steps must be at least 2");
     else if (call->given[OPTION_MIDDLE] && (j->middle < 1 || j->middle >= j->steps))

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared by the tests of the tool: running the tool, and making checkpoints."""
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import struct
 import subprocess
 import tempfile
+import termios
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -92,6 +95,25 @@ class ToolCase(unittest.TestCase):
             raise AssertionError(f"{text} is not JSON")
 
         return json.loads(self.prints(*arguments, status=status), parse_constant=no_such_number)
+
+    def terminal(self, *arguments, columns=60, rows=18, status=0, **more):
+        """What a terminal of this size gets."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        environment = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm", **more}
+        environment.pop("COLUMNS", None)
+        process = subprocess.Popen([TOOL, *arguments], cwd=self.directory, env=environment, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        output = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # the process has ended
+                break
+            output += piece
+        os.close(ours)
+        self.assertEqual(process.wait(TIMEOUT), status)
+        return output.decode().replace("\r\n", "\n")
 
     def bytes_of(self, name):
         return (self.directory / name).read_bytes()

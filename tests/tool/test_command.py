@@ -27,7 +27,12 @@ class CommandLine(ToolCase):
         self.assertTrue(text.startswith("usage: hooksess COMMAND ...\n\nShows the files that training wrote"), text)
         for words in COMMANDS:
             self.assertIn(f"  {' '.join(words)} ", text)
-        self.assertIn("  checkpoint ls [--json] PREFIX  ", self.prints("help", "checkpoint"))
+
+    def test_help_of_a_group_lists_its_commands_alone(self):
+        text = self.prints("help", "checkpoint")
+        self.assertIn("usage: hooksess checkpoint COMMAND ...\n\n  checkpoint ls  ", text)
+        self.assertIn("\nA checkpoint is given as ", text)
+        self.assertNotIn("vents", text)
 
     def test_the_summaries_in_help_are_in_one_column(self):
         lines = [line for line in self.prints("help").splitlines() if line.startswith("  ")]
@@ -40,6 +45,22 @@ class CommandLine(ToolCase):
             self.assertTrue(text.startswith(f"usage: hooksess {' '.join(words)} "), text)
             self.assertIn("Exit status", text)
             self.assertEqual(self.prints(*words, "--help"), text)
+
+    def test_help_of_a_command_ends_with_that_command(self):
+        for words in COMMANDS:
+            text = self.prints("help", *words)
+            self.assertEqual("A checkpoint is given as " in text, words[0] == "checkpoint", text)
+            self.assertEqual("Events are given as " in text, words[0] == "events", text)
+
+    def test_help_fits_into_80_columns(self):
+        for words in [(), ("checkpoint",), ("events",), *COMMANDS]:
+            self.assertEqual([line for line in self.prints("help", *words).splitlines() if len(line) > 80], [])
+
+    def test_every_option_of_a_usage_is_an_option(self):
+        for words in COMMANDS:
+            usage = self.prints("help", *words).split("\n\n")[0]
+            for option in re.findall(r"--[a-z]+", usage):
+                self.assertNotIn("unrecognized", self.tool(*words, option, status=2)[1])
 
     def test_help_is_printed_anywhere(self):
         text = self.prints("help", "checkpoint", "ls")
@@ -61,6 +82,38 @@ class CommandLine(ToolCase):
         self.assertIn("unknown command ''", self.says(""))
         self.assertIn("unknown command 'checkpoint more'", self.says("help", "checkpoint", "ls", "more"))
 
+    def test_the_most_similar_command_is_suggested(self):
+        for typed, meant in ("chekpoint ls", "checkpoint ls"), ("checkpoint lst", "checkpoint ls"), ("event plt", "events plot"), \
+                ("statu run", "status"), ("ls run", "checkpoint ls"), ("verify-resum", "verify-resume"), ("help outcom", "outcome"):
+            self.assertIn(f"'; did you mean 'hooksess {meant}'?\n", self.says(*typed.split()))
+        self.assertIn("try 'hooksess help checkpoint'\n", self.says("chekpoint"))
+        self.assertIn("try 'hooksess help checkpoint'\n", self.says("checkpoint", "bogus"))
+        self.assertIn("try 'hooksess help checkpoint'\n", self.says("checkpoint"))
+        self.assertIn("try 'hooksess help'\n", self.says("bogus"))
+
+    def test_the_most_similar_option_is_suggested(self):
+        for words in ("checkpoint", "ls", "--jsn", "x"), ("checkpoint", "ls", "--jsn=1", "x"):
+            self.assertIn("hooksess: did you mean '--json'?\n", self.says(*words))
+        for words in ("checkpoint", "ls", "--bogus"), ("checkpoint", "ls", "--json=yes", "x"), ("events", "cat", "--tag"), \
+                ("checkpoint", "ls", "-x"), ("checkpoint", "ls", "x", "-"):
+            self.assertNotIn("did you mean", self.says(*words))
+
+    def test_a_missing_directory_is_said_to_be_missing(self):
+        self.make("m", {"a": ("float", [1], [1])})
+        for words in ("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff", "m"), \
+                ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact", "--delete"), \
+                ("events", "plot", "loss"), ("status",), ("outcome",):
+            self.assertRegex(self.says(*words, "no/run"), r"\Ahooksess: no/run: (No|no) such .*directory")
+        self.assertRegex(self.says("checkpoint", "convert", "no/run", "m.safetensors"), "no/run: no such directory")
+
+    def test_another_file_is_said_to_be_no_checkpoint(self):
+        self.write("train.c", b"int main(void) {}")
+        self.write("events.out.tfevents.1.a", version())
+        self.make("m", {"a": ("float", [1], [1])})
+        for words in ("checkpoint", "ls"), ("checkpoint", "verify"), ("checkpoint", "diff", "m"):
+            self.assertIn("train.c: is not a checkpoint: name a prefix, ", self.says(*words, "train.c"))
+        self.assertIn("is not a checkpoint, but an event file; try 'hooksess events ls'", self.says("checkpoint", "ls", "events.out.tfevents.1.a"))
+
     def test_unknown_options_are_named(self):
         self.assertIn("--bogus", self.says("--bogus"))
         for arguments in ("ls", "--bogus", "x"), ("ls", "x", "--bogus"), ("verify", "--steps", "x"), ("ls", "-x", "y"), \
@@ -73,7 +126,7 @@ class CommandLine(ToolCase):
     def test_operands_are_counted(self):
         self.assertIn("ls: expected [--json] PREFIX, not 0 arguments", self.says("checkpoint", "ls"))
         self.assertIn("not 2 arguments", self.says("checkpoint", "ls", "a", "b"))
-        self.assertIn("diff: expected [--json] A B, not 1 arg", self.says("checkpoint", "diff", "--json", "a"))
+        self.assertIn("diff: expected [--json] [--tolerance X] A B, not 1 arg", self.says("checkpoint", "diff", "--json", "a"))
 
     def test_the_tool_may_have_another_name(self):
         os.symlink(TOOL, self.directory / "other")
@@ -117,11 +170,11 @@ class Output(ToolCase):
 
     def test_a_pipe_gets_all_output(self):
         status, output, said = self.shell('"$1" checkpoint ls many | cat; exit ${PIPESTATUS[0]}')
-        self.assertEqual((status, output.count("\n"), said), (0, 3000, ""))
+        self.assertEqual((status, output.count("\n"), said), (0, 3001, ""))
 
     def test_every_standard_file_closed(self):
         self.assertEqual(self.shell('"$1" checkpoint verify few <&- >&- 2>&-'), (2, "", ""))
-        self.assertEqual(self.shell('"$1" checkpoint ls few <&- 2>&-')[:2], (0, "a  float  [2]  8\n"))
+        self.assertEqual(self.shell('"$1" checkpoint ls few <&- 2>&-')[:2], (0, "tensor  dtype  shape     size\na       float  [2]    8 bytes\n"))
 
 
 @unittest.skipUnless(PRELOADED.exists(), "a sanitizer has its own allocator")

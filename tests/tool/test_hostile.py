@@ -34,7 +34,7 @@ class Claims(ToolCase):
         self.assertNotIn("'good'", output + said)
         output, said = self.tool("checkpoint", "diff", "m", "m", status=2)
         self.assertIn("'bad'", said)
-        self.assertEqual(output, "1 tensors equal, 0 different, 0 only in the first, 0 only in the second\n")
+        self.assertEqual(output, "1 tensors equal, 0 different, 0 only in A (-), 0 only in B (+)\n")
 
     def test_a_valid_entry(self):
         self.claim()
@@ -74,8 +74,8 @@ class Claims(ToolCase):
 
     def test_unknown_dtypes_are_named_by_their_number(self):
         self.claim(bad=behind(FLOAT8, [6], 6, crc32c(DATA)))
-        self.assertEqual(self.prints("checkpoint", "ls", "m"), "bad   25     [6]  6\ngood  uint8  [6]  6\n")
-        self.assertEqual(self.json("checkpoint", "ls", "--json", "m")[0], {"name": "bad", "dtype": "25", "shape": [6]})
+        self.assertIn("bad     25     [6]    6 bytes\ngood    uint8  [6]    6 bytes\n", self.prints("checkpoint", "ls", "m"))
+        self.assertEqual(self.json("checkpoint", "ls", "--json", "m")[0], {"name": "bad", "dtype": "25", "shape": [6], "bytes": 6})
 
     def test_the_checksum_of_a_variant_has_lengths_of_eight_bytes(self):
         elements = [b"one", b"", b"c" * 300000]
@@ -93,8 +93,8 @@ class Claims(ToolCase):
 
     def test_a_tensor_of_unknown_rank_has_no_shape(self):
         self.claim(bad=behind(FLOAT, [], 4, unknown_rank=True))
-        self.assertIn("bad   float  ?    ", self.prints("checkpoint", "ls", "m"))
-        self.assertEqual(self.json("checkpoint", "ls", "--json", "m")[0], {"name": "bad", "dtype": "float", "shape": None})
+        self.assertIn("\nbad     float  ?      4 bytes", self.prints("checkpoint", "ls", "m"))
+        self.assertEqual(self.json("checkpoint", "ls", "--json", "m")[0], {"name": "bad", "dtype": "float", "shape": None, "bytes": 4})
 
     def test_damage_is_distinguished_from_unsupported_tensors(self):
         self.claim(bad=entry(STRING, [1] * 9, 6, offset=100), wrong=behind(UINT8, [6], 6, 1))

@@ -21,19 +21,39 @@ class Listing(ToolCase):
 
     def test_a_line_for_each_tensor_in_columns(self):
         self.assertEqual(self.prints("checkpoint", "ls", "m"), """\
-empty          int32   [16,0]   0
-global_step    int64   []       8
-layer/weights  float   [2,3]   24
-words          string  [2]     14
+tensor         dtype   shape       size
+empty          int32   [16,0]   0 bytes
+global_step    int64   []       8 bytes
+layer/weights  float   [2,3]   24 bytes
+words          string  [2]     14 bytes
 """)
 
     def test_slices_are_one_tensor(self):
         self.make("m", {"parts": ("float", [3, 2], [0] * 6, 2)})
-        self.assertEqual(self.json("checkpoint", "ls", "--json", "m"), [{"name": "parts", "dtype": "float", "shape": [3, 2]}])
-        self.assertEqual(self.prints("checkpoint", "ls", "m").split(), ["parts", "float", "[3,2]", "24"])
+        self.assertEqual(self.json("checkpoint", "ls", "--json", "m"), [{"name": "parts", "dtype": "float", "shape": [3, 2], "bytes": 24}])
+        self.assertEqual(self.prints("checkpoint", "ls", "m").splitlines()[1].split(), ["parts", "float", "[3,2]", "24", "bytes"])
+
+    def test_sizes_have_the_unit_of_the_log(self):
+        self.make("m", {"a": ("uint8", [1], [0]), "b": ("float", [300], [0] * 300), "c": ("double", [300000], [0] * 300000)})
+        self.assertEqual([line.split()[-2:] for line in self.prints("checkpoint", "ls", "m").splitlines()[1:]],
+                         [["1", "byte"], ["1.2", "KiB"], ["2.3", "MiB"]])
+        self.assertEqual([tensor["bytes"] for tensor in self.json("checkpoint", "ls", "--json", "m")], [1, 1200, 2400000])
+
+    def test_a_long_name_does_not_move_the_columns_of_other_rows(self):
+        name = "encoder/" * 12 + "kernel"
+        self.make("m", {"bias": ("float", [2], [1, 2]), name: ("float", [2], [1, 2])})
+        header, bias, long = self.prints("checkpoint", "ls", "m").splitlines()
+        self.assertLessEqual(len(bias), 80)
+        self.assertEqual(header.index("dtype"), bias.index("float"))
+        self.assertEqual(long, f"{name}  float  [2]    8 bytes")
+        shown = self.terminal("checkpoint", "ls", "m", columns=70, TERM="dumb").splitlines()
+        self.assertEqual(shown[2], name)
+        self.assertEqual(shown[3].index("float"), shown[1].index("float"))
+        self.assertEqual([line for line in shown if len(line) > 70], [name])
 
     def test_json_is_one_array_and_nothing_else(self):
-        expected = [{"name": name, "dtype": dtype, "shape": shape} for name, (dtype, shape, _) in sorted(MODEL.items())]
+        bytes_of = {"layer/weights": 24, "global_step": 8, "empty": 0, "words": 14}
+        expected = [{"name": name, "dtype": dtype, "shape": shape, "bytes": bytes_of[name]} for name, (dtype, shape, _) in sorted(MODEL.items())]
         self.assertEqual(self.json("checkpoint", "ls", "--json", "m"), expected)
 
     def test_the_option_may_come_last(self):
@@ -54,7 +74,7 @@ class Safetensors(ToolCase):
         self.prints("checkpoint", "convert", "m", "m.safetensors")
 
     def test_its_tensors_are_listed_by_name(self):
-        self.assertEqual(self.prints("checkpoint", "ls", "m.safetensors"), "a  float  [2]   8\nb  int64  [3]  24\n")
+        self.assertEqual(self.prints("checkpoint", "ls", "m.safetensors"), "tensor  dtype  shape      size\na       float  [2]     8 bytes\nb       int64  [3]    24 bytes\n")
         self.assertEqual(self.json("checkpoint", "ls", "--json", "m.safetensors"), self.json("checkpoint", "ls", "--json", "m"))
 
     def test_its_statistics(self):
@@ -63,7 +83,7 @@ class Safetensors(ToolCase):
     def test_it_is_compared_with_a_checkpoint(self):
         self.assertIn("2 tensors equal", self.prints("checkpoint", "diff", "m", "m.safetensors"))
         self.make("n", {"a": ("float", [2], [1, 3]), "b": ("int64", [3], [4, 5, 6])})
-        self.assertIn("a: float [2]: 1 of 2 elements differ", self.prints("checkpoint", "diff", "m.safetensors", "n", status=1))
+        self.assertRegex(self.prints("checkpoint", "diff", "m.safetensors", "n", status=1), r"\n~ a +2 +1  \[1\] ")
 
     def test_it_has_no_checksums_to_verify(self):
         output, said = self.tool("checkpoint", "verify", "m.safetensors", status=2)
@@ -81,11 +101,11 @@ class Safetensors(ToolCase):
     def test_hostile_names_are_escaped(self):
         header = json.dumps({"x\x1b[2J\n": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
         self.write("h.safetensors", len(header).to_bytes(8, "little") + header + b"\7")
-        self.assertEqual(self.prints("checkpoint", "ls", "h.safetensors"), "x\\x1b[2J\\x0a  uint8  [1]  1\n")
+        self.assertIn("\nx\\x1b[2J\\x0a  uint8  [1]    1 byte\n", self.prints("checkpoint", "ls", "h.safetensors"))
         header = json.dumps({"a\x7f\x9b31m": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
         self.write("h.safetensors", len(header).to_bytes(8, "little") + header + b"\7")
         self.assertEqual(self.prints("checkpoint", "ls", "--json", "h.safetensors"),
-                         '[\n {"name": "a\\u007f\\u009b31m", "dtype": "uint8", "shape": [1]}\n]\n')
+                         '[\n {"name": "a\\u007f\\u009b31m", "dtype": "uint8", "shape": [1], "bytes": 1}\n]\n')
 
 
 class UnknownTypes(ToolCase):
@@ -104,31 +124,32 @@ class UnknownTypes(ToolCase):
 
     def test_all_tensors_are_listed(self):
         self.assertEqual(self.prints("checkpoint", "ls", "m.safetensors"), """\
-odd\\x0a  \\x1b[2J  []   1
-rank9    uint8    ?    1
-scaled   F8_E4M3  [3]  3
-w        float    [2]  8
+tensor   dtype    shape     size
+odd\\x0a  \\x1b[2J  []      1 byte
+rank9    uint8    ?       1 byte
+scaled   F8_E4M3  [3]    3 bytes
+w        float    [2]    8 bytes
 """)
         self.assertEqual(self.json("checkpoint", "ls", "--json", "m.safetensors"),
-                         [{"name": "odd\n", "dtype": "\x1b[2J", "shape": []}, {"name": "rank9", "dtype": "uint8", "shape": None},
-                          {"name": "scaled", "dtype": "F8_E4M3", "shape": [3]}, {"name": "w", "dtype": "float", "shape": [2]}])
+                         [{"name": "odd\n", "dtype": "\x1b[2J", "shape": [], "bytes": 1}, {"name": "rank9", "dtype": "uint8", "shape": None, "bytes": 1},
+                          {"name": "scaled", "dtype": "F8_E4M3", "shape": [3], "bytes": 3}, {"name": "w", "dtype": "float", "shape": [2], "bytes": 8}])
 
     def test_statistics_of_unknown_dtypes_are_their_bytes(self):
         lines = self.prints("checkpoint", "stat", "m.safetensors").splitlines()
-        self.assertRegex(lines[3], r"^scaled +F8_E4M3  \[3\] +-  3 bytes$")
-        self.assertRegex(lines[4], r"^w +float +\[2\] +2  ")
+        self.assertRegex(lines[3], r"^scaled +\[3\] +3 bytes of F8_E4M3$")
+        self.assertRegex(lines[4], r"^w +\[2\] +1  ")
         found = self.json("checkpoint", "stat", "--json", "m.safetensors")
         self.assertEqual(found["tensors"][2], {"name": "scaled", "dtype": "F8_E4M3", "shape": [3], "bytes": 3})
-        self.assertEqual((found["total"]["tensors"], found["total"]["elements"]), (4, 3))
+        self.assertEqual((found["total"]["tensors"], found["total"]["elements"]), (4, 2))
 
     def test_their_bytes_are_compared(self):
         self.assertIn("4 tensors equal", self.prints("checkpoint", "diff", "m.safetensors", "m.safetensors"))
         self.write_file("n.safetensors", b"\x38\x41\x81")
-        self.assertIn("scaled: F8_E4M3 [3]: 2 of 3 bytes differ\n", self.prints("checkpoint", "diff", "m.safetensors", "n.safetensors", status=1))
+        self.assertRegex(self.prints("checkpoint", "diff", "m.safetensors", "n.safetensors", status=1), r"\n~ scaled +3 +2  byte 1\n")
         self.assertEqual(self.json("checkpoint", "diff", "--json", "m.safetensors", "n.safetensors", status=1),
                          [{"name": "scaled", "dtype": "F8_E4M3", "shape": [3], "difference": "values", "bytes": 3, "differing": 2}])
         self.write_file("n.safetensors", b"\x38\x40\x80", "F8_E5M2")
-        self.assertIn("scaled: F8_E4M3 [3] against F8_E5M2 [3]", self.prints("checkpoint", "diff", "m.safetensors", "n.safetensors", status=1))
+        self.assertIn("~ scaled  F8_E4M3 [3] -> F8_E5M2 [3]", self.prints("checkpoint", "diff", "m.safetensors", "n.safetensors", status=1))
 
     def test_they_are_not_converted(self):
         self.assertIn("'scaled' has the dtype 'F8_E4M3', which is not supported", self.says("checkpoint", "convert", "m.safetensors", "c"))
@@ -162,9 +183,16 @@ class Directories(ToolCase):
         self.assertEqual([c["bytes"] for c in found], [self.size_of(f"model-{step}") for step in (1, 2, 10)])
         self.assertEqual(found[2]["time"], "2023-11-14T22:11:50.000Z")
         lines = self.prints("checkpoint", "ls", "run/").splitlines()
-        self.assertRegex(lines[0], r"^run/model-1    1 +\d+  2023-11-14T22:11:41\.000Z$")
-        self.assertRegex(lines[2], r"^run/model-10  10 +\d+  2023-11-14T22:11:50\.000Z  newest$")
-        self.assertEqual(len(lines), 3)
+        self.assertRegex(lines[0], r"^checkpoint    step +size  time$")
+        self.assertRegex(lines[1], r"^run/model-1      1 +\d+ bytes  2023-11-14T22:11:41\.000Z$")
+        self.assertRegex(lines[3], r"^run/model-10    10 +3\.2 KiB  2023-11-14T22:11:50\.000Z  newest$")
+        self.assertEqual(len(lines), 4)
+
+    def test_the_order_is_that_of_the_steps_after_a_copy(self):
+        self.save_three()
+        for step in 1, 2, 10:
+            self.age(f"run/model-{step}.index", step)
+        self.assertEqual([c["step"] for c in self.json("checkpoint", "ls", "--json", "run")], [1, 2, 10])
 
     def test_a_rolled_back_training_has_an_older_newest(self):
         self.save_three()
@@ -190,7 +218,7 @@ class Directories(ToolCase):
         self.save("run/model-1", 1, 1)
         (self.directory / "run/checkpoint").unlink()
         (self.directory / "run/model-1.index").rename(self.directory / "run/x\x1b[2J\n-7.index")
-        self.assertRegex(self.prints("checkpoint", "ls", "run"), r"^run/x\\x1b\[2J\\x0a-7  7  \d+  \S+\n$")
+        self.assertRegex(self.prints("checkpoint", "ls", "run"), r"\nrun/x\\x1b\[2J\\x0a-7 +7  \d+ bytes  \S+\n$")
         (self.directory / "run/%s%n-99999999999999999999.index").write_bytes(b"x")
         (self.directory / "run/-.index").write_bytes(b"x")
         self.assertEqual(len(self.json("checkpoint", "ls", "--json", "run")), 3)
@@ -199,7 +227,7 @@ class Directories(ToolCase):
         self.save_three()
         self.write("run/checkpoint", b"model_checkpoint_path: {")
         output, said = self.tool("checkpoint", "ls", "run", status=2)
-        self.assertEqual(output.count("\n"), 3)
+        self.assertEqual(output.count("\n"), 4)
         self.assertNotIn("newest", output)
         self.assertIn("run/checkpoint", said)
 
@@ -294,7 +322,8 @@ class HostileNames(ToolCase):
     def test_a_terminal_gets_only_printable_characters(self):
         shown = [self.NAMES[name] for name in sorted(self.NAMES)]
         width = max(map(len, shown))
-        self.assertEqual(self.prints("checkpoint", "ls", "m"), "".join(f"{name:{width}}  uint8  [1]  1\n" for name in shown))
+        self.assertEqual(self.prints("checkpoint", "ls", "m"), f"{'tensor':{width}}  dtype  shape    size\n" +
+                         "".join(f"{name:{width}}  uint8  [1]    1 byte\n" for name in shown))
 
     def test_json_has_u_fffd_for_each_wrong_byte(self):
         found = [tensor["name"] for tensor in self.json("checkpoint", "ls", "--json", "m")]
@@ -307,11 +336,11 @@ class HostileNames(ToolCase):
     def test_long_names(self):
         name = "n" * 100000
         self.make("long", {name: ("uint8", [1], [0])})
-        self.assertEqual(self.prints("checkpoint", "ls", "long"), f"{name}  uint8  [1]  1\n")
+        self.assertTrue(self.prints("checkpoint", "ls", "long").endswith(f"\n{name}  uint8  [1]    1 byte\n"))
         self.assertEqual(self.json("checkpoint", "ls", "--json", "long")[0]["name"], name)
 
     def test_the_name_of_a_checkpoint_is_escaped_too(self):
-        self.assertIn("hooksess: a\\x1b[2J\\x0ab.index: ", self.says("checkpoint", "ls", "a\x1b[2J\nb"))
+        self.assertIn("hooksess: a\\x1b[2J\\x0ab: no such directory or checkpoint", self.says("checkpoint", "ls", "a\x1b[2J\nb"))
 
 
 if __name__ == "__main__":

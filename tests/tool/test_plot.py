@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-import fcntl
 import json
 import math
 import os
-import pty
 import random
 import re
 import resource
 import stat
 import struct
-import subprocess
-import termios
 import unittest
 import xml.etree.ElementTree as xml
 
 from event_files import event, field, scalars, start, tensor_scalar, version
-from support import TIMEOUT, TOOL, ToolCase, run
+from support import TOOL, ToolCase, run
 
 BRAILLE = re.compile("[\u2801-\u28ff]")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -35,25 +31,6 @@ class PlotCase(ToolCase):
         self.assertEqual((done.returncode, done.stderr), (status, b""))
         text = done.stdout.decode()
         return text.splitlines()[1:21], text
-
-    def terminal(self, *arguments, columns=60, rows=18, **more):
-        """What a terminal of this size gets."""
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        environment = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm", **more}
-        environment.pop("COLUMNS", None)
-        process = subprocess.Popen([TOOL, *arguments], cwd=self.directory, env=environment, stdout=theirs, stderr=theirs)
-        os.close(theirs)
-        output = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # the process has ended
-                break
-            output += piece
-        os.close(ours)
-        self.assertEqual(process.wait(TIMEOUT), 0)
-        return output.decode().replace("\r\n", "\n")
 
 
 class Terminal(PlotCase):

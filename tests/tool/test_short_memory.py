@@ -39,7 +39,7 @@ class ShortMemory(ToolCase):
         header = json.dumps({LONG: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
         self.write("m.safetensors", struct.pack("<Q", len(header)) + header + b"\7")
         wanted = self.prints("checkpoint", "ls", "--json", "m.safetensors")
-        self.assertEqual(json.loads(wanted), [{"name": LONG, "dtype": "uint8", "shape": [1]}])
+        self.assertEqual(json.loads(wanted), [{"name": LONG, "dtype": "uint8", "shape": [1], "bytes": 1}])
         self.assert_right_or_refused(wanted.encode(), "checkpoint", "ls", "--json", "m.safetensors")
 
     def test_a_long_text_in_an_outcome(self):

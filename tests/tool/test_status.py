@@ -139,15 +139,17 @@ class Progress(RunCase):
         self.write(EVENTS, version() + start(41) + points)
         found = self.status()
         self.assertEqual((found["step"], found["steps_per_sec"], found["time"][:19]), (80, 1, time_text(now - 20)[:19]))
-        self.assertIn("speed       1 steps per second, 1.0 s per step\n", self.prints("status", "run"))
+        self.assertIn("speed       1 steps/s\n", self.prints("status", "run"))
 
     def test_the_measured_speed_counts_more(self):
         self.write(EVENTS, version() + start(41) + scalars(60, **{"global_step/sec": 2.5}) + scalars(80, **{"global_step/sec": 4}))
         self.assertEqual(self.status()["steps_per_sec"], 4)
 
-    def test_short_steps_have_a_duration(self):
-        self.write(EVENTS, version() + start(41) + scalars(60, **{"global_step/sec": 40000.0}))
-        self.assertIn("4e+04 steps per second, 0.025 ms per step\n", self.prints("status", "run"))
+    def test_the_speed_has_the_unit_of_the_log_and_slow_steps_have_a_duration(self):
+        for rate, text in (2883000.0, "2883000 steps/s"), (85.25, "85.25 steps/s"), (0.5, "0.5 steps/s, 2.00 s per step"), \
+                (1 / 512, "0.001953 steps/s, 9 min per step"):
+            self.write(EVENTS, version() + start(41) + scalars(60, **{"global_step/sec": rate}))
+            self.assertIn(f"speed       {text}\n", self.prints("status", "run"))
 
     def test_a_start_discards_the_values_before_it(self):
         self.write(EVENTS, scalars(90, **{"global_step/sec": 2.5}) + start(41) + scalars(50, loss=1))
@@ -178,7 +180,7 @@ class Progress(RunCase):
         self.assertEqual((found["steps_per_sec"], found["last_durable_step"], found["checkpoints"]), (2, 30, 2))
         self.assertEqual((found["checkpoint"], found["checkpoint_time"]), ("run/model-30", "2023-11-14T22:13:35.000Z"))
         self.assertRegex(self.prints("status", "run", status=1), r"\ndurable +step 30, run/model-30, saved .* ago; a save takes 0\.016 s\n"
-                                                                 r"checkpoints +2, \d+ bytes\n")
+                                                                 r"checkpoints +2, 1\.4 KiB\n")
 
     def test_a_directory_of_checkpoints_alone(self):
         fcntl.lockf(self.lock, fcntl.LOCK_UN)
@@ -190,10 +192,13 @@ class Progress(RunCase):
 
 class BadInput(RunCase):
     def test_missing_directories_and_files(self):
-        self.assertIn("gone: is not a directory", self.says("status", "gone"))
+        self.assertIn("gone: No such file or directory", self.says("status", "gone"))
         self.assertIn("run: contains no status.json, outcome.json or checkpoint", self.says("status", "run"))
         self.assertIn("run: contains no outcome.json", self.says("outcome", "run"))
-        self.assertIn("gone: contains no outcome.json", self.says("outcome", "gone"))
+        self.write("file", b"")
+        for command in "status", "outcome":
+            self.assertIn("file: is not a directory", self.says(command, "file"))
+        self.assertIn("gone: No such file or directory", self.says("outcome", "gone"))
 
     def test_damaged_files(self):
         for text in b"", b"{", b"[]", b"7", b"nonsense\x1b[2J", b"\xff" * 100, b"[" * 100000:
@@ -268,8 +273,15 @@ class Outcome(RunCase):
         self.assertEqual(self.prints("outcome", "run", status=143), """\
 run: failed by signal 15 at an unknown step; no step is saved; exit code 143, interrupted: start the program again to continue
 DATA_LOSS: m.data: damaged
-survived: summary_saver failed 2 times, at steps 3 to 9, and is muted; last: DATA_LOSS: m.data: damaged
+survived: summary_saver failed 2 times at steps 3 to 9, and is muted; last: DATA_LOSS: m.data: damaged
 """)
+
+    def test_failures_at_one_step(self):
+        error = {"code": "DATA_LOSS", "message": "bad"}
+        for failures, first, last, said in (1, 80, 80, "failed once at step 80; "), (3, 80, 80, "failed 3 times at step 80; "), \
+                (2, 80, 81, "failed 2 times at steps 80 to 81; "), (1, -1, -1, "failed once at an unknown step; "):
+            self.write_outcome(failures=[{"hook": "h", "failures": failures, "first_step": first, "last_step": last, "last": error}])
+            self.assertIn(f"survived: h {said}last: DATA_LOSS: bad\n", self.prints("outcome", "run"))
 
 
 class RealRun(RunCase):

@@ -4,8 +4,8 @@
  * collects the values (graph_session_run, run_needed). */
 #include "backends/graph/graph.h"
 #include "backends/output_name.h"
-#include "backends/similar_name.h"
 #include "base/error.h"
+#include "base/similar_name.h"
 
 #include <stddef.h>
 #include <string.h>

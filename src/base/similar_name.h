@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_BACKENDS_SIMILAR_NAME_H
-#define HS_BACKENDS_SIMILAR_NAME_H
+#ifndef HS_BASE_SIMILAR_NAME_H
+#define HS_BASE_SIMILAR_NAME_H
 
 #include <stddef.h>
 
-/* A search for the node whose name is most similar to a name that the graph does not have, for "did you mean". */
+/* A search for the name that is most similar to a wrong one, for "did you mean". */
 typedef struct {
     const char *wanted;
     size_t length;     /* of `wanted` without ":output" */
@@ -14,7 +14,7 @@ typedef struct {
 
 /* Begins the search. `wanted` is borrowed. */
 hs__similar_name hs__similar_name_begin(const char *wanted);
-/* Compares the name of a node of the graph, which is borrowed. */
+/* Compares a name, which is borrowed. Names that begin with "hooksess/" are never found. */
 void hs__similar_name_add(hs__similar_name *search, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the name that is most similar to a wrong one, by the edit distance. */
-#include "backends/similar_name.h"
+#include "base/similar_name.h"
 
 #include <string.h>
 
