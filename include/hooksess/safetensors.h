@@ -63,16 +63,19 @@ HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, co
  *
  * env       NULL: the system's
  * from, to  one name ends in ".safetensors", the other is the prefix of a checkpoint
+ * skip      HS_NAMES(...): tensors to leave out. NULL: none
  *
- * Converts all tensors and the state (as U8 under "hooksess/"), but no metadata. Checksums are verified. An existing target
- * is replaced atomically. The directory of a new checkpoint is locked meanwhile; it gets no .meta and no new state file.
- * Returns when the data is on disk. On failure, existing files are unchanged:
+ * Converts all other tensors and the state (as U8 under "hooksess/"), but no metadata. Checksums are verified. An existing
+ * target is replaced atomically. The directory of a new checkpoint is locked meanwhile; it gets no .meta and no new state
+ * file. Returns when the data is on disk. On failure, existing files are unchanged:
  *
  *   HS_INVALID_ARGUMENT      invalid names, or a tensor that the other format cannot store
  *   HS_NOT_FOUND, HS_DATA_LOSS, HS_UNIMPLEMENTED
- *                            `from` cannot be read, or has a tensor of an unknown dtype or too many dimensions
+ *                            `from` cannot be read, lacks a tensor of `skip`, or has a tensor of an unknown dtype or
+ *                            too many dimensions
  *   HS_FAILED_PRECONDITION   another process saves to the directory */
-HS_API hs_code hs_checkpoint_convert(const hs_env *env, const char *from, const char *to, hs_error *err);
+HS_API hs_code hs_checkpoint_convert(const hs_env *env, const char *from, const char *to, const char *const *skip,
+                                     hs_error *err);
 
 HS_END_DECLS
 

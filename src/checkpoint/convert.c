@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converting checkpoints to safetensors files and back, one tensor at a time. */
 #include "base/state.h"
+#include "checkpoint/archive.h"
 #include "checkpoint/commit.h"
 #include "checkpoint/session_safetensors.h"
 #include "formats/bundle.h"
 
 #include <string.h>
+
+static bool is_skipped(const char *const *skip, const char *name)
+{
+    for (; skip && *skip; skip++)
+        if (strcmp(*skip, name) == 0)
+            return true;
+    return false;
+}
+
+/* HS_NOT_FOUND if the archive lacks a tensor that should be skipped: its name may be misspelled. */
+static hs_code check_skip(const hs__archive *archive, const char *const *skip, hs_error *err)
+{
+    for (; skip && *skip; skip++)
+        if (hs__archive_find(archive, *skip) == HS__NONE)
+            return hs_error_set(err, HS_NOT_FOUND, "'%s' has no tensor '%s' to skip", archive->path, *skip);
+    return HS_OK;
+}
 
 /* To a safetensors file. */
 
@@ -42,11 +60,14 @@ static hs_code put_text(hs__bundle_reader *reader, size_t index, bool declares, 
     return code;
 }
 
-static hs_code declare_entries(hs__bundle_reader *reader, hs__safetensors_writer *writer, hs_error *err)
+static hs_code declare_entries(hs__bundle_reader *reader, const char *const *skip, hs__safetensors_writer *writer,
+                               hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *entry = &reader->entries[i];
+        if (is_skipped(skip, entry->name))
+            continue;
         if (is_text(entry))
             code = put_text(reader, i, true, writer, err);
         else if (!(code = hs__bundle_locate(reader, entry, err)))
@@ -69,7 +90,7 @@ static hs_code put_entry(void *user, hs__safetensors_writer *writer, size_t inde
                           : hs__bundle_stream(reader, entry, write_piece, writer, err);
 }
 
-static hs_code to_safetensors(const hs_env *env, const char *from, const char *to, hs_error *err)
+static hs_code to_safetensors(const hs_env *env, const char *from, const char *to, const char *const *skip, hs_error *err)
 {
     hs__bundle_reader reader;
     hs__safetensors_writer writer;
@@ -77,7 +98,8 @@ static hs_code to_safetensors(const hs_env *env, const char *from, const char *t
     if (code)
         return code;
     hs__safetensors_writer_init(&writer, env);
-    if (!(code = declare_entries(&reader, &writer, err)))
+    const hs__archive archive = hs__bundle_archive(&reader);
+    if (!(code = check_skip(&archive, skip, err)) && !(code = declare_entries(&reader, skip, &writer, err)))
         code = hs__safetensors_make(&writer, to, NULL, put_entry, &reader, err);
     hs__safetensors_writer_close(&writer);
     hs__bundle_reader_close(&reader);
@@ -121,7 +143,8 @@ static hs_code add_text(hs__bundle_writer *writer, hs__safetensors_reader *reade
     return code;
 }
 
-static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkpoint *files, hs_error *err)
+static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkpoint *files, const char *const *skip,
+                            hs_error *err)
 {
     hs__bundle_writer writer;
     hs_code code =
@@ -129,6 +152,8 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
     for (size_t i = 0; !code && i < reader->header.n; i++) {
         const hs__safetensors_entry *entry = &reader->header.entries[i];
         stored from = {reader, entry};
+        if (is_skipped(skip, entry->name))
+            continue;
         if ((code = hs__safetensors_check(reader, entry, err)))
             break;
         code = entry->dtype == HS_UINT8 && entry->shape.rank == 1 && is_identity(entry->name)
@@ -141,7 +166,7 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
     return code;
 }
 
-static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to, hs_error *err)
+static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to, const char *const *skip, hs_error *err)
 {
     hs__safetensors_reader reader;
     hs__new_checkpoint files;
@@ -149,10 +174,15 @@ static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to
     hs_code code = hs__safetensors_reader_open(&reader, env, from, err);
     if (code)
         return code;
+    const hs__archive archive = hs__safetensors_archive(&reader);
+    if ((code = check_skip(&archive, skip, err))) {
+        hs__safetensors_reader_close(&reader);
+        return code;
+    }
     if (!(code = hs__new_checkpoint_begin(&files, env, to, -1, err)) && !(code = hs__make_directory_for(env, to, err)) &&
         !(code = hs__hold_directory(&held, env, files.directory, NULL, err)) &&
         !(code = hs__new_checkpoint_files(&files, 1, err)) &&
-        ((code = write_bundle(&reader, &files, err)) || (code = hs__new_checkpoint_commit(&files, err))))
+        ((code = write_bundle(&reader, &files, skip, err)) || (code = hs__new_checkpoint_commit(&files, err))))
         hs__new_checkpoint_discard(&files);
     hs__release_directory(&held, env);
     hs__new_checkpoint_free(&files);
@@ -160,7 +190,7 @@ static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to
     return code;
 }
 
-hs_code hs_checkpoint_convert(const hs_env *given, const char *from, const char *to, hs_error *err)
+hs_code hs_checkpoint_convert(const hs_env *given, const char *from, const char *to, const char *const *skip, hs_error *err)
 {
     hs_env env;
     hs_error_clear(err);
@@ -173,7 +203,7 @@ hs_code hs_checkpoint_convert(const hs_env *given, const char *from, const char 
     hs_code code = hs__env_copy(&env, given, err);
     if (code)
         return code;
-    code = hs__is_safetensors(to) ? to_safetensors(&env, from, to, err) : to_checkpoint(&env, from, to, err);
+    code = hs__is_safetensors(to) ? to_safetensors(&env, from, to, skip, err) : to_checkpoint(&env, from, to, skip, err);
     if (code)
         hs_error_prefix(err, "cannot convert '%s' to '%s'", from, to);
     return code;

@@ -14,7 +14,7 @@ static const char *in(const fixture *f, const char *name)
 
 static hs_code convert(fixture *f, const char *from, const char *to)
 {
-    return hs_checkpoint_convert(&f->t.env, in(f, from), in(f, to), &f->err);
+    return hs_checkpoint_convert(&f->t.env, in(f, from), in(f, to), NULL, &f->err);
 }
 
 /* A bundle of one tensor. */
@@ -150,8 +150,8 @@ static hs_code convert_identity(test_env *t, void *user)
     test_tolerate_harmless(t);                        /* looking for leftovers */
     test_tolerate(t, "': no memory for its path");    /* old data */
     test_tolerate(t, "; a power failure may lose '"); /* the directory was not made here */
-    hs_code code = hs_checkpoint_convert(&t->env, in(f, "s"), in(f, "s.safetensors"), &err);
-    return code ? code : hs_checkpoint_convert(&t->env, in(f, "s.safetensors"), in(f, "back"), &err);
+    hs_code code = hs_checkpoint_convert(&t->env, in(f, "s"), in(f, "s.safetensors"), NULL, &err);
+    return code ? code : hs_checkpoint_convert(&t->env, in(f, "s.safetensors"), in(f, "back"), NULL, &err);
 }
 
 static void each_failure_with_an_identity(void **state)
@@ -176,8 +176,8 @@ static void large_tensors_go_in_pieces(void **state)
     write_tensor(f, "large", "x", &tensor);
     meter m;
     meter_init(&m, &f->t.env);
-    assert_ok(hs_checkpoint_convert(&m.env, in(f, "large"), in(f, "large.safetensors"), &f->err), &f->err);
-    assert_ok(hs_checkpoint_convert(&m.env, in(f, "large.safetensors"), in(f, "back"), &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(&m.env, in(f, "large"), in(f, "large.safetensors"), NULL, &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(&m.env, in(f, "large.safetensors"), in(f, "back"), NULL, &f->err), &f->err);
     assert_in_range(m.largest, 1, BUFFER);
     assert_same_checkpoints(f, "large", "back");
     free(data);
@@ -225,13 +225,44 @@ static void exactly_one_name_must_end_in_safetensors(void **state)
                  "exactly one of the two names must end in .safetensors");
     assert_fails(convert(f, "a.safetensors", "b.safetensors"), HS_INVALID_ARGUMENT, &f->err,
                  "exactly one of the two names must end in .safetensors");
-    assert_fails(hs_checkpoint_convert(NULL, NULL, "x.safetensors", &f->err), HS_INVALID_ARGUMENT, &f->err, "is missing");
-    assert_fails(hs_checkpoint_convert(NULL, "x", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "to is missing");
-    assert_fails(hs_checkpoint_convert(NULL, "x.safetensors", "run/", &f->err), HS_INVALID_ARGUMENT, &f->err, "is missing");
+    assert_fails(hs_checkpoint_convert(NULL, NULL, "x.safetensors", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "is missing");
+    assert_fails(hs_checkpoint_convert(NULL, "x", NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "to is missing");
+    assert_fails(hs_checkpoint_convert(NULL, "x.safetensors", "run/", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "is missing");
     assert_fails(convert(f, "none", "x.safetensors"), HS_NOT_FOUND, &f->err, "none");
     assert_fails(convert(f, "none.safetensors", "x"), HS_NOT_FOUND, &f->err, "none.safetensors");
     assert_fails(convert(f, "model.ckpt-3.index", "x.safetensors"), HS_NOT_FOUND, &f->err,
                  "not the prefix of a checkpoint");
+}
+
+static void tensors_to_skip_are_left_out(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_reader *reader;
+    save_at(f, 3);
+    assert_ok(hs_checkpoint_convert(NULL, in(f, "model.ckpt-3"), in(f, "a.safetensors"), HS_NAMES("weights"), &f->err),
+              &f->err);
+    assert_non_null(reader = hs_checkpoint_open(NULL, in(f, "a.safetensors"), &f->err));
+    assert_fails(hs_checkpoint_find(reader, "weights", NULL, &f->err), HS_NOT_FOUND, &f->err, "weights");
+    assert_ok(hs_checkpoint_find(reader, "global_step", NULL, &f->err), &f->err);
+    hs_checkpoint_close(reader);
+    assert_ok(hs_checkpoint_convert(NULL, in(f, "a.safetensors"), in(f, "b"), HS_NAMES("global_step"), &f->err), &f->err);
+    assert_non_null(reader = hs_checkpoint_open(NULL, in(f, "b"), &f->err));
+    assert_fails(hs_checkpoint_find(reader, "global_step", NULL, &f->err), HS_NOT_FOUND, &f->err, "global_step");
+    hs_checkpoint_close(reader);
+}
+
+static void a_tensor_to_skip_must_exist(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    assert_ok(convert(f, "model.ckpt-3", "a.safetensors"), &f->err);
+    assert_fails(hs_checkpoint_convert(NULL, in(f, "model.ckpt-3"), in(f, "x.safetensors"), HS_NAMES("wieghts"), &f->err),
+                 HS_NOT_FOUND, &f->err, "has no tensor 'wieghts' to skip");
+    assert_fails(hs_checkpoint_convert(NULL, in(f, "a.safetensors"), in(f, "x"), HS_NAMES("wieghts"), &f->err),
+                 HS_NOT_FOUND, &f->err, "has no tensor 'wieghts' to skip");
+    assert_false(hs_checkpoint_exists(NULL, in(f, "x")));
 }
 
 static void tensors_that_the_format_has_not_are_named(void **state)
@@ -282,7 +313,7 @@ static void an_environment_must_be_whole(void **state)
 {
     fixture *f = *state;
     hs_env half = HS_INIT(hs_env, .clock = {.monotonic_ns = f->t.env.clock.monotonic_ns});
-    hs_code code = hs_checkpoint_convert(&half, in(f, "a"), in(f, "a.safetensors"), &f->err);
+    hs_code code = hs_checkpoint_convert(&half, in(f, "a"), in(f, "a.safetensors"), NULL, &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "clock");
 }
 
@@ -301,10 +332,10 @@ static void a_directory_held_by_another_process_is_not_changed(void **state)
     hs_file_system_ops ops = *env.files.ops;
     ops.lock = held;
     env.files.ops = &ops;
-    hs_code code = hs_checkpoint_convert(&env, in(f, "m.safetensors"), in(f, "model.ckpt-4"), &f->err);
+    hs_code code = hs_checkpoint_convert(&env, in(f, "m.safetensors"), in(f, "model.ckpt-4"), NULL, &f->err);
     assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "process 7");
     assert_false(has_file(f, 4, "index"));
-    code = hs_checkpoint_convert(&env, in(f, "model.ckpt-3"), in(f, "again.safetensors"), &f->err);
+    code = hs_checkpoint_convert(&env, in(f, "model.ckpt-3"), in(f, "again.safetensors"), NULL, &f->err);
     assert_ok(code, &f->err); /* writing a file next to it is not a save */
 }
 
@@ -321,7 +352,7 @@ static hs_code converting(test_env *t, void *user)
     test_tolerate_harmless(t);                        /* looking for leftovers */
     test_tolerate(t, "': no memory for its path");    /* old data */
     test_tolerate(t, "; a power failure may lose '"); /* the directory was not made here */
-    return hs_checkpoint_convert(&t->env, in(r->f, r->from), in(r->f, r->to), &r->f->err);
+    return hs_checkpoint_convert(&t->env, in(r->f, r->from), in(r->f, r->to), NULL, &r->f->err);
 }
 
 /* The file is the old one, of step 1, or the new one, of step 2. */
@@ -375,6 +406,8 @@ int main(void)
         with_fixture(a_checkpoint_of_the_name_is_replaced),
         with_fixture(nothing_else_is_touched),
         with_fixture(exactly_one_name_must_end_in_safetensors),
+        with_fixture(tensors_to_skip_are_left_out),
+        with_fixture(a_tensor_to_skip_must_exist),
         with_fixture(tensors_that_the_format_has_not_are_named),
         with_fixture(names_that_a_checkpoint_has_not_are_refused),
         with_fixture(damage_is_found_and_nothing_replaced),

@@ -123,8 +123,8 @@ static void converting_leaves_the_hold(void **state)
     fixture *f = *state;
     save_at(f, 1);
     const char *weights = test_path(f->directory, "weights.safetensors");
-    assert_ok(hs_checkpoint_convert(NULL, file_of(f, 1, NULL), weights, &f->err), &f->err);
-    assert_ok(hs_checkpoint_convert(NULL, weights, test_path(f->directory, "copy"), &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(NULL, file_of(f, 1, NULL), weights, NULL, &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(NULL, weights, test_path(f->directory, "copy"), NULL, &f->err), &f->err);
     assert_held(f);
 }
 

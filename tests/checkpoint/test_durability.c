@@ -115,11 +115,11 @@ static void a_conversion_syncs_before_it_names(void **state)
     file_spy spy;
     save_at(f, 1);
     begin(&spy, f);
-    assert_ok(hs_checkpoint_convert(&spy.env, file_of(f, 1, NULL), test_path(f->directory, "m.safetensors"), &f->err),
+    assert_ok(hs_checkpoint_convert(&spy.env, file_of(f, 1, NULL), test_path(f->directory, "m.safetensors"), NULL, &f->err),
               &f->err);
     assert_safetensors_placed(&spy);
     file_spy_forget(&spy);
-    assert_ok(hs_checkpoint_convert(&spy.env, test_path(f->directory, "m.safetensors"), file_of(f, 1, NULL), &f->err),
+    assert_ok(hs_checkpoint_convert(&spy.env, test_path(f->directory, "m.safetensors"), file_of(f, 1, NULL), NULL, &f->err),
               &f->err);
     assert_string_equal(spy.calls, HELD "sync:data-00001-of-00002.tmp sync:index.tmp rename:data-00001-of-00002 directory "
                                         "rename:index directory remove:" DATA " remove:meta");

@@ -272,7 +272,7 @@ static int convert_and_die(void *user)
     hs_file_system_ops ops = *env.files.ops;
     ops.sync = die_in_sync;
     env.files.ops = &ops;
-    return (int)hs_checkpoint_convert(&env, file_of(f, 1, NULL), weights_file(f), NULL);
+    return (int)hs_checkpoint_convert(&env, file_of(f, 1, NULL), weights_file(f), NULL, NULL);
 }
 
 static void touch(const fixture *f, const char *name)
@@ -349,7 +349,7 @@ static void a_file_that_is_removed_each_time_is_an_error(void **state)
     ops.rename = remove_and_rename;
     env.files.ops = &ops;
     starts = 0;
-    assert_fails(hs_checkpoint_convert(&env, file_of(f, 1, NULL), weights_file(f), &f->err), HS_NOT_FOUND, &f->err,
+    assert_fails(hs_checkpoint_convert(&env, file_of(f, 1, NULL), weights_file(f), NULL, &f->err), HS_NOT_FOUND, &f->err,
                  "cannot rename it to");
     assert_int_equal(starts, 3);
     assert_int_equal(test_count_files(f->directory, "m.safetensors"), 0);

@@ -170,12 +170,12 @@ static void state_that_is_there_stays_in_the_file(void **state)
     int64_t number = 5;
     open_with_state(f, &number);
     save_at(f, 3);
-    assert_ok(hs_checkpoint_convert(&f->t.env, file_of(f, 3, NULL), weights_file(f), &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(&f->t.env, file_of(f, 3, NULL), weights_file(f), NULL, &f->err), &f->err);
     number = 6;
     assert_ok(load_weights(f, NULL), &f->err);
     assert_true(model_is(&f->m, 3));
     assert_int_equal(number, 6);
-    assert_ok(hs_checkpoint_convert(&f->t.env, weights_file(f), test_path(f->directory, "back"), &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(&f->t.env, weights_file(f), test_path(f->directory, "back"), NULL, &f->err), &f->err);
     assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), test_path(f->directory, "back"), NULL, &f->err), &f->err);
     assert_int_equal(number, 5);
 }

@@ -194,7 +194,7 @@ static hs_code write_files(poisoned *p, const hs_env *env)
         code = hs_backend_write_graph(hs_graph_backend(p->graph), directory, "graph.pb", false, err);
     snprintf(from, sizeof from, "%s", in("weights.safetensors"));
     if (!code)
-        code = hs_checkpoint_convert(env, from, in("converted"), err);
+        code = hs_checkpoint_convert(env, from, in("converted"), NULL, err);
     return code;
 }
 

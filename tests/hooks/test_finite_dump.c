@@ -15,7 +15,7 @@ static void read_back(const poisoned *p, const char *file, const char *name, voi
     char from[1024], to[1024];
     snprintf(from, sizeof from, "%s", test_path(p->s->directory, file));
     snprintf(to, sizeof to, "%s", test_path(p->s->directory, "read_back"));
-    assert_ok(hs_checkpoint_convert(NULL, from, to, &err), &err);
+    assert_ok(hs_checkpoint_convert(NULL, from, to, NULL, &err), &err);
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, to, &err);
     assert_non_null(reader);
     assert_ok(hs_checkpoint_read(reader, name, data, bytes, &err), &err);

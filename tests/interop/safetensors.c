@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     else if (argc > 2 && strcmp(argv[1], "try") == 0)
         code = try_each(argv + 2, &err);
     else if (argc == 4 && strcmp(argv[1], "convert") == 0)
-        code = hs_checkpoint_convert(NULL, argv[2], argv[3], &err);
+        code = hs_checkpoint_convert(NULL, argv[2], argv[3], NULL, &err);
     if (code)
         fprintf(stderr, "%s: %s\n", hs_code_name(code), err.message);
     return code ? 1 : 0;

@@ -53,7 +53,7 @@ class ThereAndBack(Case):
         self.assertEqual(self.bytes_of("again.safetensors"), self.bytes_of(FILE))
 
     def test_json_output(self):
-        self.assertEqual(self.json("checkpoint", "convert", "--json", "m.index", FILE), {"from": "m", "to": FILE})
+        self.assertEqual(self.json("checkpoint", "convert", "--json", "m.index", FILE), {"from": "m", "to": FILE, "skipped": []})
         self.assertIn("gone", self.says("checkpoint", "convert", "--json", "gone", FILE))
 
     def test_the_file_has_the_bytes_of_the_tensors(self):
@@ -120,7 +120,7 @@ class Names(Case):
         self.assertIn("is missing", self.refuses(FILE, ""))
 
     def test_missing_files_are_named(self):
-        self.assertIn("gone.index", self.refuses("gone", FILE))
+        self.assertIn("gone: no such directory or checkpoint", self.refuses("gone", FILE))
         self.assertIn("gone.safetensors", self.refuses("gone.safetensors", "back"))
         (self.directory / "run").mkdir()
         self.assertIn("run: contains no file 'checkpoint' that names an existing checkpoint", self.refuses("run", FILE))
@@ -152,11 +152,51 @@ class Replacing(Case):
         self.prints("checkpoint", "verify", "m-1")
 
 
-class Refused(Case):
-    def test_strings_are_named(self):
-        self.make("m", {"words": ("string", [1], [b"one"])})
-        self.assertIn("'words' has dtype string, which safetensors does not support", self.refuses("m", FILE))
+class Skipped(Case):
+    """Tensors that are left out."""
 
+    def test_strings_such_as_the_object_graph_of_tensorflow_2_are_skipped_with_a_line(self):
+        self.make("tf2", {"_CHECKPOINTABLE_OBJECT_GRAPH": ("string", [], [b"graph"]), "words": ("string", [2], [b"a", b"b"]), **OTHER})
+        output, said = self.tool("checkpoint", "convert", "tf2", FILE)
+        self.assertEqual((output, said.splitlines()), ("", [
+            "hooksess: '_CHECKPOINTABLE_OBJECT_GRAPH' skipped: it has strings, which a safetensors file cannot hold",
+            "hooksess: 'words' skipped: it has strings, which a safetensors file cannot hold"]))
+        self.make("other", OTHER)
+        self.convert(FILE, "back")
+        self.assert_same("other", "back")
+        output, _ = self.tool("checkpoint", "convert", "--json", "tf2", FILE)
+        self.assertEqual(json.loads(output)["skipped"], ["_CHECKPOINTABLE_OBJECT_GRAPH", "words"])
+
+    def test_named_tensors_are_skipped_in_both_directions(self):
+        self.make("few", {name: MODEL[name] for name in ("bias", "none")})
+        self.prints("checkpoint", "convert", "--skip", ",".join(name for name in MODEL if name not in ("bias", "none")), "m", FILE)
+        self.convert(FILE, "back")
+        self.assert_same("few", "back")
+        self.convert("m", FILE)
+        found = self.json("checkpoint", "convert", "--json", "--skip", "bias", FILE, "back")
+        self.assertEqual(found["skipped"], ["bias"])
+        self.assertNotIn("bias", [tensor["name"] for tensor in self.json("checkpoint", "ls", "--json", "back")])
+
+    def test_a_tensor_of_an_unknown_dtype_can_be_skipped(self):
+        header = json.dumps({"scaled": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]},
+                             "w": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}).encode()
+        self.write(FILE, struct.pack("<Q", len(header)) + header + b"ab")
+        said = self.refuses(FILE, "back")
+        self.assertIn("'scaled' has the dtype 'F8_E4M3', which is not supported", said)
+        self.assertIn("hooksess: to leave tensors out, use --skip NAMES\n", said)
+        self.prints("checkpoint", "convert", "--skip", "scaled", FILE, "back")
+        self.assertEqual([tensor["name"] for tensor in self.json("checkpoint", "ls", "--json", "back")], ["w"])
+
+    def test_a_name_that_does_not_exist_is_an_error(self):
+        before = self.files()
+        for from_, to in ("m", FILE), (FILE, "back"):
+            self.assertIn("has no tensor 'bios' to skip", self.says("checkpoint", "convert", "--skip", "bias,bios", from_, to))
+            self.assertEqual(self.files(), before)
+            self.convert("m", FILE)
+            before = self.files()
+
+
+class Refused(Case):
     def test_every_wrong_byte_of_a_checkpoints_data(self):
         data = self.bytes_of("m.data-00000-of-00001")
         self.write(FILE, b"an older file")
@@ -187,7 +227,7 @@ class Refused(Case):
 
     def test_names_are_escaped(self):
         self.make("m", {"\x1b[2J": ("string", [1], [b"x"])})
-        self.assertIn("'\\x1b[2J' has dtype string, which safetensors does not support", self.refuses("m", FILE))
+        self.assertIn("'\\x1b[2J' skipped", self.tool("checkpoint", "convert", "m", FILE)[1])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ int main(void)
     train(s, &m, &data);
     finish(s, g, 1000);
 
-    CHECK(hs_checkpoint_convert(NULL, "model.safetensors", "check/model.ckpt", NULL) == HS_OK);
+    CHECK(hs_checkpoint_convert(NULL, "model.safetensors", "check/model.ckpt", NULL, NULL) == HS_OK);
     hs_checkpoint_reader *weights = hs_checkpoint_open(NULL, "check/model.ckpt", NULL);
     const char *name;
     float saved[2];
