@@ -30,14 +30,17 @@
  *   whole/, run/                       in place of the program's checkpoint_dir
  *   whole.summaries/, run.summaries/   in place of the program's summary_dir
  *   NAME.record   lines for each step: "STEP KIND CHECKSUM:BYTES DTYPE SHAPE VALUE NAME". KIND is state,
- *                 variable or value. VALUE is the number if the tensor has one element, else "-". State of hooks with
- *                 HS_HOOK_STATE_VARIES has no line.
+ *                 variable or value. VALUE is the number if the tensor has one element, or "x" and its bytes in hexadecimal
+ *                 if they are at most HS__TRIAL_BYTES, else "-". State of hooks with HS_HOOK_STATE_VARIES has no line.
  *   NAME.result   the end of the trial: "CODE STEP MESSAGE" with the last step that was recorded; -1: none
  *
  * The first training session of the process is recorded. After the last step ("kill"), or when this session is closed, the
  * process writes the result and ends itself by SIGKILL, so that the program does not continue after the training. */
 
 #define HS__TRIAL_VARIABLE "HOOKSESS_RESUME_TRIAL"
+
+/* The limits of the bytes of one tensor, and of all bytes in a record. */
+enum { HS__TRIAL_BYTES = 8 << 10, HS__TRIAL_ALL_BYTES = 64 << 20 };
 
 typedef struct hs__trial hs__trial;
 
@@ -62,6 +65,7 @@ typedef struct hs__recorder {
     const char **names; /* of all fetches */
     hs_run_args wants;
     hs__buffer fetched, line; /* lines of the last run's values; all lines of the step */
+    size_t bytes_written;     /* of tensors, in hexadecimal */
     hs__file file;
     hs_host_copy copy;
     int64_t recorded; /* the last step that was recorded; -1: none */

@@ -15,19 +15,39 @@
 /* Lines. */
 
 typedef struct {
+    hs__recorder *recorder;
     hs__buffer *to;
     int64_t step;
     const char *kind;
 } lines;
 
-static hs_code add_checked(const lines *l, const char *name, const hs_tensor *value, uint32_t crc, hs_error *err)
+static void add_bytes(const lines *l, const unsigned char *bytes, size_t n)
 {
-    char shape[HS_SHAPE_TEXT_SIZE], number[32] = "-";
+    static const char digits[] = "0123456789abcdef";
+    l->recorder->bytes_written += n;
+    hs__buffer_append(l->to, "x", 1);
+    for (size_t i = 0; i < n; i++) {
+        const char pair[2] = {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
+        hs__buffer_append(l->to, pair, sizeof pair);
+    }
+}
+
+/* `bytes` are those of the value, or NULL if they are not in one piece. */
+static hs_code add_checked(const lines *l, const char *name, const hs_tensor *value, uint32_t crc, const void *bytes,
+                           hs_error *err)
+{
+    char shape[HS_SHAPE_TEXT_SIZE];
     hs_shape of = hs_tensor_shape(value);
+    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s ", (long long)l->step, l->kind, (unsigned long)crc, value->bytes,
+                    hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape));
     if (value->data && value->dtype != HS_STRING && hs_shape_elements(&of) == 1)
-        hs__snprintf(number, sizeof number, "%.9g", hs_tensor_number(value, 0));
-    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)crc, value->bytes,
-                    hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
+        hs__buffer_text(l->to, "%.9g", hs_tensor_number(value, 0));
+    else if (bytes && value->bytes && value->dtype != HS_STRING && value->bytes <= HS__TRIAL_BYTES &&
+             l->recorder->bytes_written <= HS__TRIAL_ALL_BYTES)
+        add_bytes(l, bytes, value->bytes);
+    else
+        hs__buffer_text(l->to, "-");
+    hs__buffer_append(l->to, " ", 1);
     for (; *name; name++)
         hs__buffer_append(l->to, (unsigned char)*name < ' ' ? "?" : name, 1);
     hs__buffer_append(l->to, "\n", 1);
@@ -36,13 +56,14 @@ static hs_code add_checked(const lines *l, const char *name, const hs_tensor *va
 
 static hs_code add_line(const lines *l, const char *name, const hs_tensor *value, hs_error *err)
 {
-    return add_checked(l, name, value, hs__crc32c_of_tensor(value), err);
+    return add_checked(l, name, value, hs__crc32c_of_tensor(value), value->data, err);
 }
 
 /* State that is produced in pieces. */
 typedef struct {
     uint32_t crc;
     size_t bytes;
+    hs__buffer first; /* the first HS__TRIAL_BYTES */
 } piecewise;
 
 static hs_code check_piece(void *user, const void *data, size_t bytes, hs_error *err)
@@ -51,7 +72,25 @@ static hs_code check_piece(void *user, const void *data, size_t bytes, hs_error 
     (void)err;
     p->crc = hs__crc32c(p->crc, data, bytes);
     p->bytes += bytes;
+    if (p->bytes <= HS__TRIAL_BYTES)
+        hs__buffer_append(&p->first, data, bytes);
     return HS_OK;
+}
+
+static hs_code add_produced(const lines *to, const hs__save_item *item, hs_error *err)
+{
+    piecewise pieces = {.crc = 0};
+    hs__buffer_init(&pieces.first, to->to->env);
+    hs_code code = item->produce(item->source, check_piece, &pieces, err);
+    if (!code)
+        code = hs__buffer_check(&pieces.first, "the record of a state", err);
+    if (!code) {
+        hs_shape bytes = {.rank = 1, .dims = {(int64_t)pieces.bytes}};
+        const hs_tensor value = hs_tensor_of(HS_UINT8, bytes, NULL);
+        code = add_checked(to, item->name, &value, pieces.crc, pieces.first.data, err);
+    }
+    hs__buffer_free(&pieces.first);
+    return code;
 }
 
 static hs_code add_item(void *user, const hs__save_item *item, hs_error *err)
@@ -60,15 +99,8 @@ static hs_code add_item(void *user, const hs__save_item *item, hs_error *err)
     char text[HS__BOX_TEXT_SIZE];
     if (item->varies)
         return HS_OK;
-    if (item->produce) {
-        piecewise pieces = {0, 0};
-        hs_code code = item->produce(item->source, check_piece, &pieces, err);
-        if (code)
-            return code;
-        hs_shape bytes = {.rank = 1, .dims = {(int64_t)pieces.bytes}};
-        const hs_tensor value = hs_tensor_of(HS_UINT8, bytes, NULL);
-        return add_checked(to, item->name, &value, pieces.crc, err);
-    }
+    if (item->produce)
+        return add_produced(to, item, err);
     if (!item->slice)
         return add_line(to, item->name, &item->value, err);
     hs_shape shape = hs_tensor_shape(&item->value);
@@ -152,7 +184,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     hs__recorder *r = self;
-    lines fetched = {.to = &r->fetched, .kind = "value", .step = hs_run_context_global_step(run, err)};
+    lines fetched = {.recorder = r, .to = &r->fetched, .kind = "value", .step = hs_run_context_global_step(run, err)};
     hs_code code = err->code;
     hs__buffer_clear(&r->fetched);
     for (size_t i = 0; !code && i < hs_run_values_count(values); i++) {
@@ -168,7 +200,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 /* Writes the lines of a step: its state, its variables, and the values that after_run has recorded. */
 static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
 {
-    lines states = {&r->line, step, "state"}, variables = {&r->line, step, "variable"};
+    lines states = {r, &r->line, step, "state"}, variables = {r, &r->line, step, "variable"};
     hs__save_list list;
     const hs_saver *saver = saver_of(session);
     hs__buffer_clear(&r->line);

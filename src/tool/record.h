@@ -11,8 +11,9 @@
 
 /* A variable, state or value that differs. */
 typedef struct record_difference {
-    const char *kind, *name;             /* kind: "state", "variable" or "value" */
-    const char *uninterrupted, *resumed; /* its number; "-": not a number; NULL: missing in that run */
+    const char *kind, *name; /* kind: "state", "variable" or "value" */
+    /* its number, or "x" and its bytes in hexadecimal, or "-"; NULL: missing in that run */
+    const char *uninterrupted, *resumed;
 } record_difference;
 
 typedef struct comparison {

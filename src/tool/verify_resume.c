@@ -103,31 +103,91 @@ static void put_number(const char *run, const char *number)
 {
     if (!number)
         printf(" missing in the %s run", run);
-    else if (strcmp(number, "-") != 0)
+    else if (strcmp(number, "-") != 0 && *number != 'x')
         printf(" %s in the %s run", number, run);
+}
+
+static unsigned byte_at(const char *number, size_t i)
+{
+    const char pair[3] = {number[1 + 2 * i], number[2 + 2 * i]};
+    return (unsigned)strtoul(pair, NULL, 16);
+}
+
+/* The first byte that differs. False: the records do not have the bytes. */
+static bool find_byte(const record_difference *d, size_t *first, size_t *n)
+{
+    const char *a = d->uninterrupted, *b = d->resumed;
+    if (!a || !b || *a != 'x' || *b != 'x' || strlen(a) != strlen(b))
+        return false;
+    *n = strlen(a) / 2;
+    for (*first = 0; *first < *n; (*first)++)
+        if (byte_at(a, *first) != byte_at(b, *first))
+            return true;
+    return false;
+}
+
+/* True if the 8 bytes are an address of the stack, the heap or a library in a process of Linux with 48-bit addresses. */
+static bool is_address(const char *number, size_t at)
+{
+    uint64_t word = 0;
+    for (size_t i = 8; i-- > 0;)
+        word = word << 8 | byte_at(number, at + i);
+    return word >> 40 == 0x55 || word >> 40 == 0x56 || word >> 40 == 0x7f;
+}
+
+static bool may_be_pointer(const record_difference *d, size_t byte, size_t n)
+{
+    const size_t at = byte / 8 * 8;
+    return at + 8 <= n && is_address(d->uninterrupted, at) && is_address(d->resumed, at);
+}
+
+static void put_byte(const record_difference *d, const char *second, size_t first, size_t n)
+{
+    printf(" byte %zu of %zu is %02x in the first run and %02x in the %s run", first, n, byte_at(d->uninterrupted, first),
+           byte_at(d->resumed, first), second);
+    if (may_be_pointer(d, first, n))
+        fputs("; it may be of a pointer", stdout);
+}
+
+static void put_causes(bool is_resumed, bool has_bytes)
+{
+    if (is_resumed)
+        puts("A step reads something that checkpoints do not contain, or that is not restored\n"
+             "as it was saved. Usual causes:\n"
+             "  a random number generator, or a position in the data: add it with\n"
+             "  hs_graph_bytes;\n"
+             "  an optimizer's moments, or a buffer that is swapped: add it with\n"
+             "  hs_graph_variable_at.\n"
+             "See 'hooksess help verify-resume'.");
+    else
+        puts("The program computes different results in each run, even without a resume.\n"
+             "Usual causes: a seed from the time, or threads that add in different order.");
+    if (!is_resumed && has_bytes)
+        puts("Bytes that differ may also be uninitialized, the padding of a struct (set it to\n"
+             "zero with memset before you set its members), or a pointer.");
 }
 
 static void put_differences(const comparison *c, const trial *part)
 {
+    const char *second = part->first ? "resumed" : "second";
+    bool has_bytes = false;
     for (size_t i = 0; i < c->n && i < MAX_LISTED; i++) {
         const record_difference *d = &c->differences[i];
+        size_t first, n;
         printf("  %-8s ", d->kind);
         put_name(d->name);
         fputs(":", stdout);
         put_number("first", d->uninterrupted);
-        put_number(part->first ? "resumed" : "second", d->resumed);
-        if (d->uninterrupted && d->resumed && strcmp(d->uninterrupted, d->resumed) == 0)
+        put_number(second, d->resumed);
+        if (find_byte(d, &first, &n)) {
+            put_byte(d, second, first, n);
+            has_bytes = true;
+        } else if (d->uninterrupted && d->resumed && strcmp(d->uninterrupted, d->resumed) == 0) {
             fputs(strcmp(d->resumed, "-") == 0 ? " other bytes" : " (other bits)", stdout);
+        }
         puts("");
     }
-    puts(
-        part->first
-            ? "A step reads something that checkpoints do not contain, or that is not restored as it was saved. Usual causes:\n"
-              "  a random number generator, or a position in the data: add it with hs_graph_bytes;\n"
-              "  an optimizer's moments, or a buffer that is swapped: add it with hs_graph_variable_at.\n"
-              "See 'hooksess help verify-resume'."
-            : "The program computes different results in each run, even without a resume. Usual causes: a seed from the "
-              "time,\nor threads that add in different order.");
+    put_causes(part->first, has_bytes);
 }
 
 static void put_side(hs__json_writer *out, const char *name, const char *number)
@@ -157,11 +217,14 @@ static void write_json(const findings *found, const comparison *c)
     hs__json_open(&out, "differences", '[');
     for (size_t i = 0; i < c->n; i++) {
         const record_difference *d = &c->differences[i];
+        size_t first, n;
         hs__json_open(&out, NULL, '{');
         hs__json_put_text(&out, "kind", d->kind);
         hs__json_put_text(&out, "name", d->name);
         put_side(&out, "uninterrupted", d->uninterrupted);
         put_side(&out, "resumed", d->resumed);
+        if (find_byte(d, &first, &n))
+            js_count(&out, "first_byte", first);
         hs__json_close(&out, '}');
     }
     hs__json_close(&out, ']');

@@ -157,6 +157,15 @@ class Different(ResumeCase):
         self.assertIn(" in the second run\n", output)
         self.assertIn("\nThe program computes different results in each run", output)
 
+    def test_the_first_byte_that_differs_is_named(self):
+        output = self.differs("random")
+        self.assertRegex(output, r"\n  state    hooksess/state/generator: byte [3-7] of 8 is [0-9a-f]{2} in the first run and [0-9a-f]{2} in the second run\n")
+        self.assertIn("\nBytes that differ may also be uninitialized, the padding of a struct (set it to\n", output)
+        self.assertNotIn("uninitialized", self.differs("no_generator"))
+        found = json.loads(self.differs("random", options=["--json"]))["differences"]
+        self.assertIn(found[0]["first_byte"], range(3, 8))
+        self.assertNotIn("first_byte", found[1])  # a number
+
     def test_fetches(self):
         output = self.differs("no_generator", options=["--fetch", "double_loss"])
         self.assertTrue(output.startswith(
@@ -414,6 +423,22 @@ class Records(ResumeCase):
                       self.compare("5 value 1:8 double [] 1 x\\n", "5 value 2:8 double [] 1 x\\n", 1))
         self.assertIn("  value    x: other bytes\n",
                       self.compare("5 value 1:8 float [2] - x\\n", "5 value 2:8 float [2] - x\\n", 1))
+
+    def test_bytes_that_may_be_of_a_pointer(self):
+        def bytes_of(*words):
+            return "x" + b"".join(word.to_bytes(8, "little") for word in words).hex()
+
+        for first, second, byte, is_pointer in ((0x5581c3a0d2a0, 0x56003f10d2a0, 10, True), (0x7ffc12345670, 0x7ffd00000670, 9, True),
+                                                (0x5581c3a0d2a0, 7, 8, False), (1, 2, 8, False)):
+            text = self.compare(f"5 state 1:20 uint8 [20] {bytes_of(3, first)}00000000 s\\n", f"5 state 2:20 uint8 [20] {bytes_of(3, second)}00000000 s\\n", 1)
+            self.assertIn(f"  state    s: byte {byte} of 20 is ", text)
+            self.assertEqual("; it may be of a pointer\n" in text, is_pointer, text)
+
+    def test_bytes_of_only_one_record(self):
+        for other in "-", "xff", "xffffffff":
+            text = self.compare("5 state 1:2 uint8 [2] xffff s\\n", f"5 state 2:2 uint8 [2] {other} s\\n", 1)
+            self.assertIn("  state    s:", text)
+            self.assertNotIn(" byte ", text)
 
     def test_names_are_escaped(self):
         self.assertIn("'\\x1b[2J'", self.compare("5 value 1:8 float [2] - \\033[2J\\n", "5 value 2:8 float [2] - \\033[2J\\n", 1))
