@@ -30,6 +30,9 @@ static hs_code read_header(hs__safetensors_reader *reader, hs_error *err)
     if ((code = hs__file_read(&reader->file, 0, bytes, sizeof bytes, reader->path, err)))
         return code;
     uint64_t length = hs__get64(bytes);
+    if (memcmp(bytes, "version ", LENGTH) == 0)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: not a safetensors file, but a pointer of Git LFS; run 'git lfs pull'",
+                            reader->path);
     if (length > HS__SAFETENSORS_MAX_HEADER)
         return hs_error_set(err, HS_DATA_LOSS,
                             "%s: not a safetensors file: its header would have %llu bytes; the maximum is %d", reader->path,

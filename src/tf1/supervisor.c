@@ -217,7 +217,8 @@ static hs_code count_steps(void *user, hs_error *err)
     sv->rate_step = step;
     sv->rate_ns = now;
     snprintf(tag, sizeof tag, "%s/sec", sv->global_step);
-    hs_log(sv->env, HS_LOG_INFO, "step %lld: %.3g steps/s", (long long)step, steps / secs);
+    hs_log(sv->env, HS_LOG_INFO, steps / secs >= 1000 ? "step %lld: %.0f steps/s" : "step %lld: %.4g steps/s",
+           (long long)step, steps / secs);
     hs_summary_writer *writer = begin_event(sv);
     if (writer)
         code = hs_summary_writer_scalar(writer, tag, steps / secs, step, err);

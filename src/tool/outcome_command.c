@@ -77,7 +77,8 @@ int outcome_command(const struct call *call)
     int64_t exit_code = whole_member(outcome, "exit_code", -1);
     bool is_valid = exit_code >= 0 && exit_code <= 255;
     if (!outcome.text && !damaged)
-        say("%s: contains no outcome.json: the run has not ended, or crashed; try 'hooksess status'", directory);
+        say("%s: contains no outcome.json: the run has not ended, or crashed, or wrote none; try 'hooksess status'",
+            directory);
     else if (outcome.text && !is_valid)
         say("%s/outcome.json: is damaged: exit_code is not a number from 0 to 255", directory);
     if (is_valid && call->given[OPTION_JSON]) {

@@ -151,8 +151,9 @@ static void note(comparison *c, const line *uninterrupted, const line *resumed)
 {
     const line *either = uninterrupted ? uninterrupted : resumed;
     c->differences = must_grow(c->differences, c->n, sizeof *c->differences);
-    c->differences[c->n++] = (record_difference){either->kind, either->name, uninterrupted ? uninterrupted->number : NULL,
-                                                 resumed ? resumed->number : NULL};
+    c->differences[c->n++] =
+        (record_difference){either->kind, either->name, either->content, uninterrupted ? uninterrupted->number : NULL,
+                            resumed ? resumed->number : NULL};
 }
 
 static void compare_step(comparison *c)

@@ -12,6 +12,7 @@
 /* A variable, state or value that differs. */
 typedef struct record_difference {
     const char *kind, *name; /* kind: "state", "variable" or "value" */
+    const char *content;     /* checksum, dtype and shape */
     /* its number, or "x" and its bytes in hexadecimal, or "-"; NULL: missing in that run */
     const char *uninterrupted, *resumed;
 } record_difference;

@@ -206,7 +206,7 @@ static void evaluate(run *r)
     if (p->any && p->last_time > 0 && p->last_time < 9e9 && (int64_t)(p->last_time * 1e9) > r->seen_ns)
         r->seen_ns = (int64_t)(p->last_time * 1e9);
     r->newest = newest_checkpoint(&r->checkpoints);
-    if (r->step < 0 && r->newest)
+    if (r->newest && !r->outcome.text && r->newest->step > r->step)
         r->step = r->newest->step;
     r->steps_per_sec = isfinite(p->rate) ? p->rate
                        : p->any ? rate_of((double)p->last_step - (double)p->first_step, p->last_time - p->first_time)
@@ -246,6 +246,8 @@ static void print_state(const run *r, int status)
     } else if (*r->holder) {
         fputs(": ", stdout);
         put_name(r->holder);
+    } else if (r->lock == LOCK_FREE && !r->status.text) {
+        fputs(": no process holds the lock; the run left no status.json", stdout);
     } else if (pid >= 0) {
         printf(": process %lld on ", (long long)pid);
         put_text_member(r->status, "host", "an unknown host");

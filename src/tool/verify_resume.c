@@ -8,6 +8,7 @@
 #include "json_output.h"
 #include "output.h"
 #include "record.h"
+#include "statistics.h"
 #include "trial_run.h"
 
 #include <errno.h>
@@ -141,11 +142,41 @@ static bool may_be_pointer(const record_difference *d, size_t byte, size_t n)
     return at + 8 <= n && is_address(d->uninterrupted, at) && is_address(d->resumed, at);
 }
 
-static void put_byte(const record_difference *d, const char *second, size_t first, size_t n)
+/* The dtype in "CHECKSUM DTYPE SHAPE". */
+static hs_dtype dtype_of(const char *content)
 {
-    printf(" byte %zu of %zu is %02x in the first run and %02x in the %s run", first, n, byte_at(d->uninterrupted, first),
-           byte_at(d->resumed, first), second);
-    if (may_be_pointer(d, first, n))
+    enum { MOST = 64 };
+    const char *name = strchr(content, ' ') + 1;
+    for (int i = 1; i < MOST; i++) {
+        const char *known = hs_dtype_name((hs_dtype)i);
+        if (strncmp(known, name, strlen(known)) == 0 && name[strlen(known)] == ' ')
+            return (hs_dtype)i;
+    }
+    return HS_DTYPE_NONE;
+}
+
+static double element_at(const char *number, hs_dtype dtype, size_t i)
+{
+    unsigned char bytes[sizeof(uint64_t)];
+    for (size_t k = 0; k < hs_dtype_size(dtype); k++)
+        bytes[k] = (unsigned char)byte_at(number, i * hs_dtype_size(dtype) + k);
+    const hs_tensor one = hs_tensor_of(dtype, HS_SCALAR, bytes);
+    return hs_tensor_number(&one, 0);
+}
+
+/* Prints the first byte that differs, or the first element if the tensor has numbers of several bytes. */
+static void put_first(const record_difference *d, const char *second, size_t byte, size_t n)
+{
+    const hs_dtype dtype = dtype_of(d->content);
+    const size_t size = hs_dtype_size(dtype);
+    if (size > 1 && size <= sizeof(uint64_t) && n % size == 0 && !is_complex(dtype)) {
+        printf(" element %zu of %zu is %.9g in the first run and %.9g in the %s run", byte / size, n / size,
+               element_at(d->uninterrupted, dtype, byte / size), element_at(d->resumed, dtype, byte / size), second);
+        return;
+    }
+    printf(" byte %zu of %zu is %02x in the first run and %02x in the %s run", byte, n, byte_at(d->uninterrupted, byte),
+           byte_at(d->resumed, byte), second);
+    if (may_be_pointer(d, byte, n))
         fputs("; it may be of a pointer", stdout);
 }
 
@@ -180,8 +211,8 @@ static void put_differences(const comparison *c, const trial *part)
         put_number("first", d->uninterrupted);
         put_number(second, d->resumed);
         if (find_byte(d, &first, &n)) {
-            put_byte(d, second, first, n);
-            has_bytes = true;
+            put_first(d, second, first, n);
+            has_bytes = has_bytes || hs_dtype_size(dtype_of(d->content)) == 1;
         } else if (d->uninterrupted && d->resumed && strcmp(d->uninterrupted, d->resumed) == 0) {
             fputs(strcmp(d->resumed, "-") == 0 ? " other bytes" : " (other bits)", stdout);
         }

@@ -277,6 +277,14 @@ static void huge_header_lengths_allocate_nothing(void **state)
     }
 }
 
+static void a_pointer_of_git_lfs_is_named(void **state)
+{
+    (void)state;
+    static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 12345\n";
+    test_write_file(FILE_PATH, pointer, sizeof pointer - 1);
+    assert_modest(1000, "not a safetensors file, but a pointer of Git LFS; run 'git lfs pull'");
+}
+
 /* The limit also holds if the file is large enough. */
 static void header_lengths_are_limited_in_large_files_too(void **state)
 {
@@ -459,6 +467,7 @@ int main(void)
         TEST(offsets_are_checked),
         TEST(depth_is_limited),
         TEST(huge_header_lengths_allocate_nothing),
+        TEST(a_pointer_of_git_lfs_is_named),
         TEST(header_lengths_are_limited_in_large_files_too),
         TEST(huge_shapes_allocate_nothing),
         TEST(every_truncation_is_found),

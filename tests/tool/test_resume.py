@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -433,6 +434,12 @@ class Records(ResumeCase):
             text = self.compare(f"5 state 1:20 uint8 [20] {bytes_of(3, first)}00000000 s\\n", f"5 state 2:20 uint8 [20] {bytes_of(3, second)}00000000 s\\n", 1)
             self.assertIn(f"  state    s: byte {byte} of 20 is ", text)
             self.assertEqual("; it may be of a pointer\n" in text, is_pointer, text)
+
+    def test_the_first_number_that_differs_is_named(self):
+        for dtype, letter, one, two in ("float", "f", 1.5, 0.1), ("double", "d", 1.5, 0.1), ("int32", "i", -7, 2), ("int64", "q", 1, -300):
+            texts = [f"5 variable {i}:{n} {dtype} [3] x{struct.pack(f'<3{letter}', 3, value, 4).hex()} v\\n"
+                     for i, (n, value) in enumerate([(struct.calcsize(f"<3{letter}"), one), (struct.calcsize(f"<3{letter}"), two)])]
+            self.assertRegex(self.compare(*texts, 1), f"\n  variable v: element 1 of 3 is {one:.9g} in the first run and {two:.6g}\\d* in the resumed run\n")
 
     def test_bytes_of_only_one_record(self):
         for other in "-", "xff", "xffffffff":

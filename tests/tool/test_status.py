@@ -190,6 +190,19 @@ class Progress(RunCase):
         self.assertEqual((found["state"], found["step"], found["status"]), ("unknown", 30, None))
 
 
+    def test_a_run_that_writes_no_status_has_the_step_of_its_newest_checkpoint(self):
+        """As a Supervisor's: it holds the lock, and writes events, but not after its last save."""
+        (self.directory / "run/status.json").unlink()
+        self.write(EVENTS, version() + start(1) + scalars(140, loss=1))
+        fcntl.lockf(self.lock, fcntl.LOCK_UN)
+        self.save("run/model-150", 1, 1)
+        fcntl.lockf(self.lock, fcntl.LOCK_EX)
+        self.assertEqual((self.status()["state"], self.status()["step"]), ("running", 150))
+        fcntl.lockf(self.lock, fcntl.LOCK_UN)
+        self.assertEqual((self.status()["state"], self.status()["step"]), ("unknown", 150))
+        self.assertIn("unknown: no process holds the lock; the run left no status.json\nstep        150, ", self.prints("status", "run"))
+
+
 class BadInput(RunCase):
     def test_missing_directories_and_files(self):
         self.assertIn("gone: No such file or directory", self.says("status", "gone"))
