@@ -72,7 +72,7 @@ static void put_numbers(columns *table, const statistics *n, bool whole)
 static void put_strings(columns *table, const sums *found)
 {
     char size[HS__NUMBER_TEXT];
-    columns_rest(table, "%llu strings, %s", (unsigned long long)found->strings, hs__bytes_text(size, found->text_bytes));
+    columns_rest(table, "%s of strings", hs__bytes_text(size, found->text_bytes));
 }
 
 static void put_tensor(survey *s, const char *name, const hs_tensor *info, const sums *found)

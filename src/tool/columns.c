@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST_COLUMNS = 12, LEAST_WIDTH = 12 /* of the first column */ };
+enum { MOST_COLUMNS = 12, LEAST_WIDTH = 12, MOST_WIDTH = 100 /* of the first column, the second one without a terminal */ };
 
 struct columns_row {
     char *cells[MOST_COLUMNS];
@@ -87,6 +87,7 @@ static void print_row(const columns *c, const struct columns_row *row, const int
 
 void columns_print(columns *c)
 {
+    const bool on_terminal = isatty(STDOUT_FILENO);
     int widths[MOST_COLUMNS] = {0}, room = terminal_width();
     struct columns_row header = {.style = STYLE_DIM};
     for (; c->header[header.n]; header.n++) {
@@ -100,9 +101,8 @@ void columns_print(columns *c)
         }
     for (size_t i = 1; i < header.n; i++)
         room -= widths[i] + 2;
-    room = room > LEAST_WIDTH ? room : LEAST_WIDTH;
+    room = !on_terminal ? MOST_WIDTH : room > LEAST_WIDTH ? room : LEAST_WIDTH;
     widths[0] = widths[0] < room ? widths[0] : room;
-    const bool on_terminal = isatty(STDOUT_FILENO);
     if (c->n_rows)
         print_row(c, &header, widths, on_terminal);
     for (size_t k = 0; k < c->n_rows; k++) {

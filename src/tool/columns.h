@@ -6,8 +6,9 @@
 
 #include <hooksess/tensor.h>
 
-/* A table. columns_print prints it when all rows are known: columns are as wide as their longest cell, and the first column
- * is as wide as the terminal permits. A longer first cell does not move the columns of other rows. */
+/* A table. columns_print prints it when all rows are known: columns are as wide as their longest cell, but the first column
+ * only as wide as the terminal permits, and at most 100 columns without one. A longer first cell does not move the columns
+ * of other rows. */
 typedef struct columns {
     const char *const *header; /* ended by NULL. '>' before a name: the column is aligned on the right */
     struct columns_row *rows;

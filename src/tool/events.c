@@ -56,6 +56,21 @@ int events_status(const events *of)
     return of->failed ? TROUBLE : of->damages ? FOUND : FINE;
 }
 
+void note_start(starts *all, uint64_t before, int64_t step)
+{
+    while (all->n && all->rows[all->n - 1].step >= step)
+        all->n--; /* the new START drops all that this one drops */
+    all->rows = must_grow(all->rows, all->n, sizeof *all->rows);
+    all->rows[all->n++] = (struct start){before, step};
+}
+
+bool is_obsolete(const starts *all, size_t *next, uint64_t event, int64_t step)
+{
+    while (*next < all->n && all->rows[*next].before <= event)
+        ++*next;
+    return *next < all->n && step >= all->rows[*next].step;
+}
+
 bool can_be_replaced(const char *path)
 {
     struct stat found;

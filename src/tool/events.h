@@ -37,6 +37,21 @@ bool is_wanted_tag(wanted_tag *wanted, hs_string tag);
 /* Prints that no tag in `path` was wanted. `kind` is that of the tag, such as "scalar". */
 void say_not_found(const wanted_tag *wanted, const char *path, const char *kind);
 
+/* The STARTs of a run. A run that restarts writes a START, and repeats the steps from that step on: each makes the
+ * summaries before it obsolete that are at its step or above. TensorBoard drops these as well. Begin with {NULL}. */
+typedef struct starts {
+    struct start {
+        uint64_t before; /* number of events before it */
+        int64_t step;
+    } * rows; /* in ascending order of their steps: a START replaces earlier ones at higher steps */
+    size_t n;
+} starts;
+
+void note_start(starts *all, uint64_t before, int64_t step);
+/* True if event number `event` at `step` is obsolete, if it is a summary. Call it in the order of the events; *next begins
+ * with 0. */
+bool is_obsolete(const starts *all, size_t *next, uint64_t event, int64_t step);
+
 /* Returns false, and prints an error, if an output must not be renamed to `path`, because `path` is a device (also
  * /dev/stdout, a link to a device), a FIFO or a directory. */
 bool can_be_replaced(const char *path);

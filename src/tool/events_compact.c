@@ -25,12 +25,6 @@ typedef struct {
     uint64_t bytes; /* its size when it was first read */
 } old_file;
 
-/* A START. It makes summaries at its step and above obsolete, if they are before it. */
-typedef struct {
-    uint64_t before; /* index of the START's event */
-    int64_t step;
-} start;
-
 /* A tag with metadata. TensorFlow's writer writes the metadata only with the first value, and TensorBoard keeps it when
  * that value becomes obsolete. */
 typedef struct {
@@ -42,13 +36,11 @@ typedef struct {
 typedef struct {
     const char *directory;
     old_file *files;
-    void *tags;    /* a tree of tag_row */
-    start *starts; /* in ascending order of their steps: a START replaces earlier ones at higher steps */
-    size_t n_files, n_starts;
+    void *tags; /* a tree of tag_row */
+    starts starts;
+    size_t n_files;
     uint64_t n_events, n_dropped;
     int64_t first_step;
-    int64_t last_summary; /* the highest step of a summary */
-    bool has_obsolete;
     double first_time;
     const char *output; /* --output; NULL: the new file is in the directory */
     char *path;         /* of the new file */
@@ -76,15 +68,6 @@ static void note_damage(void *user, const hs_event_damage *damage)
 {
     note_file(user, damage->path);
     say("%s; %llu bytes skipped", damage->message, (unsigned long long)damage->bytes);
-}
-
-static void note_start(compaction *c, int64_t step)
-{
-    c->has_obsolete = c->has_obsolete || c->last_summary >= step;
-    while (c->n_starts && c->starts[c->n_starts - 1].step >= step)
-        c->n_starts--; /* the new START drops all that this one drops */
-    c->starts = must_grow(c->starts, c->n_starts, sizeof *c->starts);
-    c->starts[c->n_starts++] = (start){c->n_events, step};
 }
 
 static bool has_metadata(const hs_event_value *value)
@@ -125,22 +108,13 @@ static void note_event(compaction *c, const hs_event *event)
     if (c->n_events == 0) {
         c->first_step = event->step;
         c->first_time = event->wall_time;
-        c->last_summary = INT64_MIN;
     }
-    if (event->kind == HS_EVENT_SUMMARY && event->step > c->last_summary)
-        c->last_summary = event->step;
     c->first_step = event->step < c->first_step ? event->step : c->first_step;
     if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START)
-        note_start(c, event->step);
+        note_start(&c->starts, c->n_events, event->step);
     for (size_t i = 0; i < event->n_values; i++)
         note_value(c, &event->values[i]);
     c->n_events++;
-}
-
-/* True if TensorBoard drops the event. It drops only summaries. `next` is the index of the first START after the event. */
-static bool is_obsolete(const compaction *c, size_t next, const hs_event *event)
-{
-    return event->kind == HS_EVENT_SUMMARY && next < c->n_starts && event->step >= c->starts[next].step;
 }
 
 /* True if event i has metadata that later values need and do not have. */
@@ -203,11 +177,10 @@ static hs_code copy(compaction *c, events *from, hs_record_writer *writer, hs_er
     hs_code code = HS_OK;
     size_t next = 0;
     for (uint64_t i = 0; !code && i < c->n_events && next_event(from, &event); i++) {
-        while (next < c->n_starts && c->starts[next].before <= i)
-            next++;
         if (i == 0 && (code = write_head(c, event, writer, err)))
             break;
-        if (is_obsolete(c, next, event) && !is_needed(c, i, event))
+        const bool is_dropped = is_obsolete(&c->starts, &next, i, event->step) && event->kind == HS_EVENT_SUMMARY;
+        if (is_dropped && !is_needed(c, i, event))
             c->n_dropped++;
         else if (event->kind != HS_EVENT_FILE_VERSION)
             code = hs_record_writer_write(writer, event->record.data, event->record.size, err);
@@ -364,21 +337,18 @@ static int compact(compaction *c, const events *seen, const struct call *call)
         say("nothing was changed: a file is damaged, and more of its events may be recoverable; give --output");
         return status;
     }
-    if (c->n_events == 0 || (is_one && !c->has_obsolete)) {
-        conclude(c, call->given[OPTION_JSON], false);
-        return status;
+    bool is_needed = c->n_events > 0;
+    if (is_needed) {
+        choose_names(c);
+        if (!write_tmp(c))
+            return TROUBLE;
+        is_needed = !is_one || c->n_dropped;
     }
-    choose_names(c);
-    bool is_written = write_tmp(c);
-    if (is_written && is_one && c->n_dropped == 0) {
-        conclude(c, call->given[OPTION_JSON], false);
-        return status;
-    }
-    if (!is_written || (!c->output && !is_unchanged(c)) || !rename_tmp(c))
+    if (is_needed && ((!c->output && !is_unchanged(c)) || !rename_tmp(c)))
         return TROUBLE;
-    if (call->given[OPTION_DELETE] && !delete_old(c))
+    if (is_needed && call->given[OPTION_DELETE] && !delete_old(c))
         status = TROUBLE;
-    conclude(c, call->given[OPTION_JSON], true);
+    conclude(c, call->given[OPTION_JSON], is_needed);
     return status;
 }
 
@@ -393,7 +363,7 @@ static void free_compaction(compaction *c)
         free(row);
     }
     free(c->files);
-    free(c->starts);
+    free(c->starts.rows);
     free(c->path);
 }
 

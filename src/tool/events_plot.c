@@ -19,8 +19,8 @@
 typedef struct {
     const char *run;
     char *tag;
-    size_t index;   /* of its series */
-    size_t *starts; /* for each point, the number of STARTs that the run has before it */
+    size_t index;     /* of its series */
+    uint64_t *events; /* for each point, the number of its event in the run */
 } source;
 
 typedef struct {
@@ -30,10 +30,10 @@ typedef struct {
     source **sources; /* of the series */
     size_t n;
     /* Of the run that is read: */
-    size_t first;   /* index of its first source */
-    void *tree;     /* its sources, by tag */
-    double *starts; /* the steps of its STARTs */
-    size_t n_starts;
+    size_t first; /* index of its first source */
+    void *tree;   /* its sources, by tag */
+    starts starts;
+    uint64_t n_events;
 } plot;
 
 /* Reading. */
@@ -65,38 +65,33 @@ static void add_point(plot *p, source *of, int64_t step, double value)
     series *to = &p->series[of->index];
     to->x = must_grow(to->x, to->n, sizeof *to->x);
     to->y = must_grow(to->y, to->n, sizeof *to->y);
-    of->starts = must_grow(of->starts, to->n, sizeof *of->starts);
+    of->events = must_grow(of->events, to->n, sizeof *of->events);
     to->x[to->n] = (double)step;
     to->y[to->n] = value;
-    of->starts[to->n++] = p->n_starts;
+    of->events[to->n++] = p->n_events;
 }
 
-/* A run that restarts writes a START, and repeats the steps from that step on. TensorBoard drops the earlier points as
- * well. All STARTs together take one pass: a point stays if its step is below the steps of all later STARTs. */
-static void drop_repeated(plot *p)
+static void drop_obsolete(plot *p)
 {
-    for (size_t i = p->n_starts; i-- > 1;) /* makes each the lowest of it and the later ones */
-        if (p->starts[i] < p->starts[i - 1])
-            p->starts[i - 1] = p->starts[i];
     for (size_t i = p->first; i < p->n; i++) {
         series *of = &p->series[i];
-        const size_t *starts = p->sources[i]->starts;
-        size_t n = 0;
-        for (size_t k = 0; k < of->n; k++)
-            if (starts[k] == p->n_starts || of->x[k] < p->starts[starts[k]]) {
+        size_t n = 0, next = 0;
+        for (size_t k = 0; k < of->n; k++) {
+            const int64_t step = of->x[k] < 0x1p63 ? (int64_t)of->x[k] : INT64_MAX;
+            if (!is_obsolete(&p->starts, &next, p->sources[i]->events[k], step)) {
                 of->x[n] = of->x[k];
                 of->y[n++] = of->y[k];
             }
+        }
         of->n = n;
     }
 }
 
 static void add_event(plot *p, const char *run, const hs_event *event)
 {
-    if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START) {
-        p->starts = must_grow(p->starts, p->n_starts, sizeof *p->starts);
-        p->starts[p->n_starts++] = (double)event->step;
-    }
+    p->n_events++;
+    if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START)
+        note_start(&p->starts, p->n_events, event->step);
     if (event->kind != HS_EVENT_SUMMARY || event->step < p->from || event->step > p->to)
         return;
     for (size_t i = 0; i < event->n_values; i++)
@@ -109,13 +104,14 @@ static int read_run(plot *p, const char *run)
     events of = {.damaged = NULL};
     const hs_event *event;
     p->first = p->n;
-    p->n_starts = 0;
+    p->starts.n = 0;
+    p->n_events = 0;
     if (!open_events(&of, run))
         return TROUBLE;
     while (next_event(&of, &event))
         add_event(p, run, event);
     close_events(&of);
-    drop_repeated(p);
+    drop_obsolete(p);
     for (size_t i = p->first; i < p->n; i++)
         tdelete(p->sources[i], &p->tree, by_tag);
     if (p->n > p->first)
@@ -226,7 +222,7 @@ static void free_plot(plot *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         free(p->sources[i]->tag);
-        free(p->sources[i]->starts);
+        free(p->sources[i]->events);
         free(p->sources[i]);
         free(p->series[i].label);
         free(p->series[i].x);
@@ -234,7 +230,7 @@ static void free_plot(plot *p)
     }
     free(p->sources);
     free(p->series);
-    free(p->starts);
+    free(p->starts.rows);
     free(p->tag.nearest);
 }
 

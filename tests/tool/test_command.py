@@ -56,6 +56,22 @@ class CommandLine(ToolCase):
         for words in [(), ("checkpoint",), ("events",), *COMMANDS]:
             self.assertEqual([line for line in self.prints("help", *words).splitlines() if len(line) > 80], [])
 
+    def test_tables_fit_into_a_terminal_of_80_columns(self):
+        names = ["bias", "encoder/layer_0/attention/output/kernel", "hooksess/schedule/checkpoint_saver", "momentum/encoder/layer_0/attention/output/kernel"]
+        model = {name: ("float", [64, 32], [-i / 7e5 for i in range(2048)]) for name in names}
+        self.make("a", {**model, "global_step": ("int64", [], [1234567])})
+        self.make("b", {**{name: (dtype, shape, values[::-1]) for name, (dtype, shape, values) in model.items()}, "words": ("string", [2], [b"a", b"b"])})
+        self.write("events.out.tfevents.1795827484.a-machine-with-a-name.2264.0", version() + start(1) +
+                   b"".join(scalars(step, **dict.fromkeys(names, 1)) for step in (1, 1000000)))
+        (self.directory / "run").mkdir()
+        for step in 999999, 1000000:
+            self.save(f"run/model.ckpt-{step}", 1, 2)
+        for words in ("checkpoint", "ls", "a"), ("checkpoint", "ls", "run"), ("checkpoint", "stat", "a"), ("checkpoint", "stat", "b"), \
+                ("checkpoint", "diff", "a", "b"), ("events", "ls", "."), ("status", "run"):
+            shown = self.terminal(*words, columns=80, status=int(words[1] == "diff"), TERM="dumb").splitlines()
+            self.assertGreater(len(shown), 2)
+            self.assertEqual([line for line in shown if len(line) > 80], [])
+
     def test_every_option_of_a_usage_is_an_option(self):
         for words in COMMANDS:
             usage = self.prints("help", *words).split("\n\n")[0]

@@ -27,14 +27,14 @@ class Statistics(ToolCase):
             "hooksess/rng": ("uint8", [16], [0] * 16),
         })
         self.assertEqual(self.prints("checkpoint", "stat", "m"), """\
-tensor        shape                min                max        mean       norm  nan  inf  zeros
-bias          [2]                   -2                0.5       -0.75      2.062    0    0      0
+tensor         shape                min                max        mean       norm  nan  inf  zeros
+bias           [2]                   -2                0.5       -0.75      2.062    0    0      0
 layer/weights  [2,3]                 -4                  3     -0.3333          5    1    2      1
-none          [0]                    -                  -           -          -    0    0      0
-step          []     -9007199254740993  -9007199254740993  -9.007e+15  9.007e+15    0    0      0
-words         [3]    3 strings, 8 bytes
-floats        [8]                   -4                  3        -0.5      5.408    1    2      1
-strings       [3]    3 strings, 8 bytes
+none           [0]                    -                  -           -          -    0    0      0
+step           []     -9007199254740993  -9007199254740993  -9.007e+15  9.007e+15    0    0      0
+words          [3]    8 bytes of strings
+floats         [8]                   -4                  3        -0.5      5.408    1    2      1
+strings        [3]    8 bytes of strings
 
 state                    size
 hooksess/hook/timer   3 bytes
