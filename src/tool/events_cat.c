@@ -159,13 +159,16 @@ int events_cat(const struct call *call)
     const hs_event *event;
     if (!open_events(&of, call->operands[0]))
         return TROUBLE;
-    while (next_event(&of, &event))
+    bool any = false;
+    for (; next_event(&of, &event); any = true)
         show(event, &wanted, call->given[OPTION_JSON]);
     close_events(&of);
     int status = events_status(&of);
     if (wanted.tag.pattern && !wanted.tag.found && status != TROUBLE) {
         say_not_found(&wanted.tag, call->operands[0], "tag");
         status = TROUBLE;
+    } else if (!any && status == FINE && !call->given[OPTION_JSON]) {
+        say("%s: contains no event", call->operands[0]);
     }
     free(wanted.tag.nearest);
     return status;

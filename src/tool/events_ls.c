@@ -116,7 +116,7 @@ static void put_steps(columns *table, const range *r)
                 (long long)r->first, (long long)r->last);
 }
 
-static void print_all(const listing *l)
+static void print_all(const listing *l, const char *path)
 {
     static const char *const of_files[] = {"file", ">size", ">records", "steps", "", NULL}, *const of_tags[] = {
                                                                                                 "tag",     "kind",
@@ -132,6 +132,8 @@ static void print_all(const listing *l)
         columns_put(&files, row->damages ? "%llu damaged places" : "", (unsigned long long)row->damages);
     }
     columns_print(&files);
+    if (!l->n_files)
+        say("%s: contains no event file", path);
     if (l->n_tags)
         puts("");
     for (size_t i = 0; i < l->n_tags; i++) {
@@ -217,7 +219,10 @@ int events_ls(const struct call *call)
         note_event(&l, event);
     if (l.n_tags)
         qsort(l.tags, l.n_tags, sizeof *l.tags, by_tag);
-    (call->given[OPTION_JSON] ? list_all : print_all)(&l);
+    if (call->given[OPTION_JSON])
+        list_all(&l);
+    else
+        print_all(&l, call->operands[0]);
     free_listing(&l);
     close_events(&of);
     return events_status(&of);

@@ -41,6 +41,7 @@ typedef struct {
     const char *state;
     int64_t step;          /* -1: unknown */
     int64_t seen_ns;       /* the last sign of life. -1: none */
+    int64_t saved_ns;      /* when the newest checkpoint was saved */
     double steps_per_sec;  /* NaN: unknown */
     bool damaged, trouble; /* a file is damaged; one could not be read */
 } run;
@@ -201,6 +202,7 @@ static void evaluate(run *r)
     r->seen_ns = -1;
     note_seen(r, r->status);
     note_seen(r, r->outcome);
+    const int64_t written_ns = r->seen_ns;
     if (p->any && !r->outcome.text && p->last_step > r->step)
         r->step = p->last_step;
     if (p->any && p->last_time > 0 && p->last_time < 9e9 && (int64_t)(p->last_time * 1e9) > r->seen_ns)
@@ -214,6 +216,9 @@ static void evaluate(run *r)
     if (!isfinite(r->steps_per_sec))
         r->steps_per_sec = rate_of_checkpoints(r);
     r->state = state_of(r);
+    r->saved_ns = r->newest ? r->newest->time_ns : -1;
+    if (written_ns >= 0 && written_ns < r->saved_ns && strcmp(r->state, "running") != 0)
+        r->saved_ns = written_ns; /* the files are copies, which have the time of the copy */
 }
 
 static double age_secs(int64_t ns)
@@ -270,7 +275,7 @@ static void print_durable(const run *r)
         if (r->newest->step >= 0)
             printf("step %lld, ", (long long)r->newest->step);
         put_name(r->newest->path);
-        printf(", saved %s ago", duration_text(age, age_secs(r->newest->time_ns)));
+        printf(", saved %s ago", duration_text(age, age_secs(r->saved_ns)));
     } else if (step >= 0) {
         printf("step %lld", (long long)step);
     } else {
@@ -338,7 +343,7 @@ static void write_json(const run *r)
     js_number(&out, "steps_per_sec", (long double)r->steps_per_sec, false);
     js_step(&out, "last_durable_step", newest ? newest->step : whole_member(r->status, "last_durable_step", -1));
     js_text(&out, "checkpoint", newest ? newest->path : NULL);
-    js_text(&out, "checkpoint_time", newest ? time_text(saved, newest->time_ns) : NULL);
+    js_text(&out, "checkpoint_time", newest ? time_text(saved, r->saved_ns) : NULL);
     js_count(&out, "checkpoints", r->checkpoints.n);
     js_count(&out, "bytes", total_bytes(r));
     js_value(&out, "status", r->status);

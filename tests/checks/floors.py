@@ -23,7 +23,7 @@ FLOORS = [
     ["tf1", "testing", "tensorflow", "mpi"],
 ]
 FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
-OF_TOOL = {"base/json_reader.h", "base/json_writer.h", "base/text.h"}
+OF_TOOL = {"base/json_reader.h", "base/json_writer.h", "base/similar_name.h", "base/text.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 

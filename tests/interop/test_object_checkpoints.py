@@ -102,6 +102,11 @@ class Objects(DumpCase):
         self.assertEqual((found["step" + VALUE]["min"], found["step" + VALUE]["max"]), (11, 11))
         self.assertEqual(found["model/words" + VALUE]["bytes"], 9)
         self.assertIn("no damage", tool("verify", prefix))
+        skipped = json.loads(tool("convert", "--json", prefix, self.path("objects.safetensors")))["skipped"]
+        self.assertEqual(skipped, [name for name, tensor in listed.items() if tensor["dtype"] == "string"])
+        self.assertIn("_CHECKPOINTABLE_OBJECT_GRAPH", skipped)
+        converted = json.loads(tool("ls", "--json", self.path("objects.safetensors")))
+        self.assertEqual([tensor["name"] for tensor in converted], [name for name in listed if name not in skipped])
 
 
 if __name__ == "__main__":

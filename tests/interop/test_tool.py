@@ -33,7 +33,10 @@ class Tool(TestCase):
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
         names = {tensorflow.float32: "float", tensorflow.int64: "int64", tensorflow.string: "string"}
         self.assertEqual([(c["path"], c["newest"]) for c in json.loads(self.tool("ls", "--json", "."))], [("./model", True)])
-        self.assertEqual(json.loads(self.tool("ls", "--json", "model")),
+        sizes = {"a/weights": 30 * 40 * 4, "step": 8}
+        listed = json.loads(self.tool("ls", "--json", "model"))
+        self.assertEqual({tensor["name"]: tensor.pop("bytes") for tensor in listed if tensor["name"] in sizes}, sizes)
+        self.assertEqual([{key: tensor[key] for key in ("name", "dtype", "shape")} for tensor in listed],
                          [{"name": name, "dtype": names[dtypes[name]], "shape": shapes[name]} for name in sorted(shapes)])
         found = json.loads(self.tool("stat", "--json", "."))["tensors"][0]
         weights = reader.get_tensor("a/weights").astype(numpy.float64)
@@ -45,8 +48,8 @@ class Tool(TestCase):
         tensors = {"weights": weights, "a": numpy.arange(6, dtype=numpy.int64).reshape(2, 3), "flags": numpy.array([True, False])}
         safetensors.numpy.save_file(tensors, self.path("m.safetensors"), {"format": "pt"})
         self.assertEqual(json.loads(self.tool("ls", "--json", "m.safetensors")),
-                         [{"name": "a", "dtype": "int64", "shape": [2, 3]}, {"name": "flags", "dtype": "bool", "shape": [2]},
-                          {"name": "weights", "dtype": "float", "shape": [30, 40]}])
+                         [{"name": "a", "dtype": "int64", "shape": [2, 3], "bytes": 48}, {"name": "flags", "dtype": "bool", "shape": [2], "bytes": 2},
+                          {"name": "weights", "dtype": "float", "shape": [30, 40], "bytes": 4800}])
         found = json.loads(self.tool("stat", "--json", "m.safetensors"))["tensors"]
         self.assertEqual((found[0]["min"], found[0]["max"], found[1]["zeros"]), (0, 5, 1))
         self.assertEqual((found[2]["min"], found[2]["max"]), (weights.min(), weights.max()))

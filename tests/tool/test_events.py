@@ -75,6 +75,8 @@ step_3    run_metadata       1  3
 
     def test_an_empty_directory(self):
         self.assertEqual(self.json("events", "ls", "--json", "run"), {"files": [], "events": {}, "tags": []})
+        self.assertEqual(self.says("events", "ls", "run", status=0), "hooksess: run: contains no event file\n")
+        self.assertEqual(self.says("events", "cat", "run", status=0), "hooksess: run: contains no event\n")
 
     def test_damage_is_counted(self):
         self.write(FIRST, version() + scalars(1, loss=1)[:-1])

@@ -182,6 +182,13 @@ class Progress(RunCase):
         self.assertRegex(self.prints("status", "run", status=1), r"\ndurable +step 30, run/model-30, saved .* ago; a save takes 0\.016 s\n"
                                                                  r"checkpoints +2, 1\.4 KiB\n")
 
+    def test_a_copied_checkpoint_is_not_newer_than_the_end_of_the_run(self):
+        fcntl.lockf(self.lock, fcntl.LOCK_UN)
+        self.save("run/model-30", 1, 1)  # now
+        self.write_outcome(time=time_text(time.time() - 3600))
+        self.write_status(time=time_text(time.time() - 3600))
+        self.assertRegex(self.prints("status", "run"), r"\ndurable +step 30, run/model-30, saved 60 min ago")
+
     def test_a_directory_of_checkpoints_alone(self):
         fcntl.lockf(self.lock, fcntl.LOCK_UN)
         (self.directory / "run/status.json").unlink()
