@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""binding.py LIBRARY: a binding to another language fills structs without the macros of the headers, as docs/abi.md describes."""
+"""binding.py LIBRARY: a binding to another language fills structs without the macros of the headers, as docs/abi.md describes, with the code of
+that page."""
 import ctypes
+import os
 import pathlib
+import re
 import struct
 import sys
 import tempfile
@@ -10,19 +13,16 @@ import tempfile
 HS_OK, HS_INVALID_ARGUMENT = 0, 3
 
 
-class Error(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_int), ("os_error", ctypes.c_int), ("message", ctypes.c_char * 1016)]
-
-
-class RecordWriterOptions(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_size_t),
-        ("env", ctypes.c_void_p),
-        ("compression", ctypes.c_int),
-        ("reserved", ctypes.c_int32),
-        ("level", ctypes.c_int64),
-        ("buffer_bytes", ctypes.c_int64),
-    ]
+library = ctypes.CDLL(sys.argv[1])
+page = (pathlib.Path(__file__).resolve().parents[2] / "docs/abi.md").read_text()
+shown = {"ctypes": ctypes, "library": library}
+with tempfile.TemporaryDirectory() as directory:
+    os.chdir(directory)
+    exec(re.search(r"```python\n(.*?)```", page, re.S)[1], shown)
+    library.hs_record_writer_free(ctypes.c_void_p(shown["writer"]))
+    assert shown["writer"] and pathlib.Path("records").exists()
+    os.chdir("/")
+Error, RecordWriterOptions = shown["Error"], shown["RecordWriterOptions"]
 
 
 class LaterOptions(ctypes.Structure):
@@ -31,9 +31,6 @@ class LaterOptions(ctypes.Structure):
     _fields_ = RecordWriterOptions._fields_ + [("added", ctypes.c_int64)]
 
 
-library = ctypes.CDLL(sys.argv[1])
-library.hs_struct_size.restype = ctypes.c_size_t
-library.hs_record_writer_open.restype = ctypes.c_void_p
 library.hs_record_writer_write.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p]
 library.hs_record_writer_close.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 library.hs_record_writer_free.argtypes = [ctypes.c_void_p]

@@ -7,7 +7,8 @@ part of the difference between the programs in examples/adopt. README.md and the
 words. Each listed difference from TensorFlow has a test with its ID in the name. docs/errors.md explains every code, and shows
 the table of src/session/failure.c.
 docs/install.md lists the build options. Each line of a log that a header or a document shows in its text, such as
-"step 3: 2 steps/s", is in a test or in a console block, which a test compares with the output of a run. The tables of
+"step 3: 2 steps/s", is in a test or in a console block, which a test compares with the output of a run. The parts of the messages
+in docs/errors.md are in the source or in a test. The tables of
 docs/benchmarks.md have the figures of docs/bench/results.jsonl. docs/testing.md counts tests and lines correctly, within 10 %.
 """
 import difflib
@@ -78,6 +79,12 @@ printed = "".join(block for path in documents for block in blocks(path, "console
 wrong += [f"no test has the line '{line}', which a header or a document shows" for line in in_headers + in_text
           if line.removesuffix("...") not in tested + printed]
 wrong += [] if in_headers and in_text else ["no document shows a line of a log"]
+
+messages = re.findall(r"^\| `(.*?)` \|", (root / "docs/errors.md").read_text().split("## Common messages")[1], re.M)
+written = tested + re.sub(r'"\s*"', "", "".join(path.read_text() for path in (root / "src").rglob("*.c")))
+wrong += [f"docs/errors.md: no source and no test has '{part.strip()}' of the message '{message}'" for message in messages
+          for part in re.split(r"\.\.\.|\b[A-Z]+\b|\d+|[;:'()]", message) if len(part.split()) > 1 and part.strip() not in written]
+wrong += [] if messages else ["docs/errors.md lists no message"]
 
 results = [json.loads(line) for line in (root / "docs/bench/results.jsonl").read_text().splitlines()]
 measured = {f"{scaled:,.{digits}f}" for figure in results for key in ("value", "low", "high") if key in figure
