@@ -88,7 +88,7 @@ class Blocks(unittest.TestCase):
     def test_blocks_of_the_shell_share_it(self):
         self.assertIn("3 blocks of the shell", self.run_document(
             "<!-- file: x/f.txt -->\n```text\nhello\n```\n```sh\ncd x\nA=3\n```\ntext\n```sh\ntest $A = 3\ngrep hello f.txt\n```\n"
-            "```console\n$ cat f.txt\nhello\n$ (exit 3); echo $?\n3\n$ for i in 1 2; do\n>     echo $i; done\n1\n2\n$ hooksess version\n...\n```\n"))
+            "```console\n$ cat f.txt\nhello\n$ (exit 3); echo $?\n3\n$ for i in 1 2; do\n>     echo $i; done\n1\n2\n$ hooksess --version | cut -d' ' -f1\nhooksess\n```\n"))
 
     def test_each_command_of_a_script_must_succeed(self):
         self.assert_wrong("```sh\nfalse\ntrue\n```", "page.md:1: fails")
@@ -97,8 +97,7 @@ class Blocks(unittest.TestCase):
     def test_a_console_block_must_print_the_lines_that_it_shows(self):
         self.assert_wrong("```console\n$ echo a\nb\n```", "prints\na\nand not\nb")
         self.assert_wrong("```console\n$ echo a\n```", "prints\na")
-        self.assert_wrong("```console\n$ echo a; echo b\n...\nc\n```", "prints\na\nb")
-        self.run_document("```console\n$ printf '%s\\n' a b c\na\n...\nc\n```")
+        self.assert_wrong("```console\n$ printf '%s\\n' a b c\na\n...\nc\n```", "prints\na\nb\nc")
         self.run_document("```console\n$ sh -c 'kill -9 $$'\nKilled\n```")
 
     def test_only_what_varies_may_differ(self):
