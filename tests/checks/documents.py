@@ -8,8 +8,8 @@ words. Each listed difference from TensorFlow has a test with its ID in the name
 the table of src/session/failure.c.
 docs/install.md lists the build options. Each line of a log that a header or a document shows in its text, such as
 "step 3: 2 steps/s", is in a test or in a console block, which a test compares with the output of a run. The parts of the messages
-in docs/errors.md are in the source or in a test. The tables of
-docs/benchmarks.md have the figures of docs/bench/results.jsonl. docs/testing.md counts tests and lines correctly, within 10 %.
+in docs/errors.md are in the source or in a test. The
+figures of docs/benchmarks.md are those of docs/bench/results.jsonl. docs/testing.md counts tests and lines correctly, within 10 %.
 """
 import difflib
 import json
@@ -88,10 +88,10 @@ wrong += [] if messages else ["docs/errors.md lists no message"]
 
 results = [json.loads(line) for line in (root / "docs/bench/results.jsonl").read_text().splitlines()]
 measured = {f"{scaled:,.{digits}f}" for figure in results for key in ("value", "low", "high") if key in figure
-            for scaled in (figure[key], figure[key] * 100, figure[key] / 1e6) for digits in range(3)} | {"1"}
-for row in re.findall(r"^\|.*?\|(.*)\|$", (root / "docs/benchmarks.md").read_text().split("## Steps")[1], re.M):
+            for scaled in (figure[key], figure[key] * 100, figure[key] * 1000, figure[key] / 1e6) for digits in range(4)} | {"1"}
+for row in re.findall(r"^(?:\|.*?\|(?=.*\|$)|(?![|#!]))(.+)$", (root / "docs/benchmarks.md").read_text().split("## Steps")[1], re.M):
     wrong += [f"docs/benchmarks.md: {number} is not in docs/bench/results.jsonl: {row}"
-              for number in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", row) if number not in measured]
+              for number in re.findall(r"(?<![A-Za-z])\d+(?:,\d{3})*(?:\.\d+)?", row) if number not in measured]
 
 
 def count(expression, files):
