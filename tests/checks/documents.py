@@ -8,8 +8,8 @@ words. Each listed difference from TensorFlow has a test with its ID in the name
 the table of src/session/failure.c.
 docs/install.md lists the build options. Each line of a log that a header or a document shows in its text, such as
 "step 3: 2 steps/s", is in a test or in a console block, which a test compares with the output of a run. The parts of the messages
-in docs/errors.md are in the source or in a test. The
-figures of docs/benchmarks.md are those of docs/bench/results.jsonl. docs/testing.md counts tests and lines correctly, within 10 %.
+in docs/errors.md are in the source or in a test. The figures of docs/benchmarks.md are those of docs/bench/results.jsonl.
+docs/testing.md counts tests and lines correctly, within 10 %.
 """
 import difflib
 import json
