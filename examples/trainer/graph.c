@@ -68,22 +68,23 @@ struct names {
 /* hs_graph_variable: is saved. hs_graph_value: is not. */
 typedef hs_code (*add_fn)(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 
-static const char *add_name(struct names *names, const char *slot, const char *matrix, int number)
+static const char *add_name(struct names *names, const char *group, const char *matrix, int number)
 {
     char *name = names->text[names->n];
-    snprintf(name, NAME_BYTES, "%s%s%s%d", slot, *slot ? "/" : "", matrix, number);
+    snprintf(name, NAME_BYTES, "%s/%s%d", group, matrix, number);
     return names->list[names->n++] = name;
 }
 
-/* Adds an array with the layout of the parameters: the parameters, an optimizer slot, or the gradients. */
-static void add_arrays(hs_graph *graph, struct names *names, const char *slot, const struct mlp *model, float *base,
+/* Adds an array with the layout of the parameters. The group is "model" for the parameters, "gradients" for the gradients,
+ * or an optimizer slot. TensorBoard draws a group as one node. */
+static void add_arrays(hs_graph *graph, struct names *names, const char *group, const struct mlp *model, float *base,
                        add_fn add)
 {
     for (int i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
-        add(graph, add_name(names, slot, "w", i + 1), HS_FLOAT, HS_SHAPE(layer->inputs, layer->outputs),
+        add(graph, add_name(names, group, "w", i + 1), HS_FLOAT, HS_SHAPE(layer->inputs, layer->outputs),
             base + (layer->weights - model->parameters));
-        add(graph, add_name(names, slot, "b", i + 1), HS_FLOAT, HS_SHAPE(layer->outputs),
+        add(graph, add_name(names, group, "b", i + 1), HS_FLOAT, HS_SHAPE(layer->outputs),
             base + (layer->biases - model->parameters));
     }
 }
@@ -98,13 +99,13 @@ static size_t append(const char **list, size_t n, const struct names *names)
 void trainer_add_parameters(hs_graph *graph, const struct mlp *model)
 {
     struct names names = {.n = 0};
-    add_arrays(graph, &names, "", model, model->parameters, hs_graph_variable);
+    add_arrays(graph, &names, "model", model, model->parameters, hs_graph_variable);
 }
 
 /* In no collection, so that it is not merged with the histograms. */
-static void add_scalar(hs_graph *graph, const char *name)
+static void add_curve(hs_graph *graph, const char *tag, const char *tensor)
 {
-    hs_graph_add_summary(graph, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = name, .tensor = name, .collection = ""));
+    hs_graph_add_summary(graph, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = tag, .tensor = tensor, .collection = ""));
 }
 
 /* Ops of one run execute in the order of their definitions: train comes before the ops that show its result. */
@@ -114,9 +115,9 @@ static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const 
                 .advances_step = true, .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1", "input/dequeue:2"));
     hs_graph_op(graph, .name = "test_accuracy", .run = test_accuracy, .user = trainer, .inputs = parameters,
                 .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}));
-    add_scalar(graph, "loss");
-    add_scalar(graph, "test_accuracy");
-    hs_graph_op(graph, .name = "summary/report", .run = report_run, .user = &trainer->report,
+    add_curve(graph, LOSS_TAG, "loss");
+    add_curve(graph, ACCURACY_TAG, "test_accuracy");
+    hs_graph_op(graph, .name = "summary/mistakes", .run = report_run, .user = &trainer->report,
                 .control_inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
 }
 
@@ -125,7 +126,7 @@ static void add_histograms(hs_graph *graph, const struct names *names, const cha
 {
     for (int i = 0; i < names->n; i++) {
         char tag[2 * NAME_BYTES];
-        snprintf(tag, sizeof tag, "%s%s", kind, names->list[i]);
+        snprintf(tag, sizeof tag, "%s%s", kind, strchr(names->list[i], '/'));
         hs_graph_summary(graph, HS_SUMMARY_HISTOGRAM, .name = tag, .tensor = names->list[i]);
     }
 }
@@ -150,7 +151,7 @@ hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env)
     const struct mlp *model = &trainer->model;
     const struct optimizer *optimizer = &trainer->optimizer;
     hs_graph *graph = hs_graph_new(env);
-    add_arrays(graph, &parameters, "", model, model->parameters, hs_graph_variable);
+    add_arrays(graph, &parameters, "model", model, model->parameters, hs_graph_variable);
     for (int i = 0; optimizer->kind->slots[i]; i++)
         add_arrays(graph, &slots, optimizer->kind->slots[i], model, optimizer->slots[i], hs_graph_variable);
     add_arrays(graph, &gradients, "gradients", model, model->gradients, hs_graph_value);
@@ -162,8 +163,8 @@ hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env)
     written[n++] = "loss";
     written[n] = NULL;
     add_ops(graph, trainer, parameters.list, written);
-    add_histograms(graph, &parameters, "weights/");
-    add_histograms(graph, &gradients, "");
+    add_histograms(graph, &parameters, "weights");
+    add_histograms(graph, &gradients, "gradients");
     hs_graph_merge_all_summaries(graph, &trainer->histograms);
     return graph;
 }

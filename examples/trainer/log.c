@@ -2,12 +2,20 @@
 #include "log.h"
 
 #include <stdio.h>
+#include <string.h>
+
+static bool is_rate(const char *text)
+{
+    static const char unit[] = " steps/s";
+    size_t bytes = strlen(text), n = sizeof unit - 1;
+    return bytes > n && strcmp(text + bytes - n, unit) == 0;
+}
 
 static void write_line(void *user, hs_log_level level, const char *text)
 {
     static const char *const marks[] = {"", "", "warning: ", "error: "};
     struct log *log = user;
-    if (level < HS_LOG_INFO)
+    if (level < HS_LOG_INFO || is_rate(text))
         return;
     char line[4096];
     if (snprintf(line, sizeof line, "%s%s", marks[level], text) < 0)

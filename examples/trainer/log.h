@@ -4,7 +4,8 @@
 
 #include <hooksess/hooks/progress.h>
 
-/* Writes log lines to stderr without overwriting the progress line of a terminal. */
+/* Writes log lines to stderr without overwriting the progress line of a terminal. Drops lines with only a rate: the
+ * progress line and TensorBoard have it. */
 struct log {
     hs_env env;       /* pass it to hs_graph_new */
     hs_hook progress; /* .ops is NULL without a progress line */

@@ -34,19 +34,28 @@ static double test_accuracy(hs_session *session)
     return 0;
 }
 
+/* Reports of a restore: the checkpoint does not fit the model. */
+static void look_for_misfits(void *user, hs_restore_event event, const char *name, const char *detail)
+{
+    bool *does_not_fit = user;
+    (void)name, (void)detail;
+    *does_not_fit |= event == HS_RESTORE_EVENT_MISMATCHED || event == HS_RESTORE_EVENT_MISSING;
+}
+
 static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
 {
     const struct options *options = &run->options;
     hs_session *session = NULL;
+    bool does_not_fit = false;
+    const hs_restore_options restore = HS_INIT(hs_restore_options, .report = look_for_misfits, .user = &does_not_fit);
     if (run_prepare(run, err) == HS_OK) {
         hs_hook hooks[MAX_HOOKS];
         run_hooks(run, hooks);
-        hs_training_options training =
-            HS_INIT(hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
-                    .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
-                    .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
-                    .save_summaries_steps = or_never(options->summary_steps), .signals = true,
-                    .group = replicas_group(&run->trainer.replicas));
+        hs_training_options training = HS_INIT(
+            hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
+            .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
+            .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0, .save_summaries_steps = HS_NEVER,
+            .signals = true, .restore_options = &restore, .group = replicas_group(&run->trainer.replicas));
         session = hs_training_session_open(hs_graph_backend(run->graph), &training, err);
     }
     while (!hs_session_should_stop(session))
@@ -56,6 +65,9 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
     hs_outcome outcome = hs_session_close(session, err);
     if (outcome.reason == HS_REASON_FAILED)
         fprintf(stderr, "trainer: %s\n", outcome.error.message);
+    if (does_not_fit)
+        fprintf(stderr, "trainer: the run in %s was made with other options; --fresh deletes it and starts a new one\n",
+                options->model_dir);
     run_free(run);
     return outcome;
 }

@@ -41,14 +41,14 @@ static hs_estimator *make_estimator(struct model *model, hs_error *err)
         HS_ESTIMATOR_OPTIONS(.model_fn = model_fn, .user = model, .checkpoint_dir = options->model_dir,
                              .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
                              .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
-                             .save_summaries_steps = or_never(options->summary_steps), .signals = true),
+                             .save_summaries_steps = HS_NEVER, .signals = true),
         err);
 }
 
 static void print_metrics(const hs_evaluation_result *metrics)
 {
     printf("step %lld: test accuracy %.4f, loss %.4f\n", (long long)hs_evaluation_result_step(metrics),
-           hs_evaluation_result_value(metrics, "test_accuracy"), hs_evaluation_result_value(metrics, "loss"));
+           hs_evaluation_result_value(metrics, ACCURACY_TAG), hs_evaluation_result_value(metrics, LOSS_TAG));
     fflush(stdout);
 }
 
@@ -59,7 +59,7 @@ static hs_code print_and_stop_after_last(void *user, const hs_evaluation_result 
     const struct run *run = user;
     (void)err;
     print_metrics(metrics);
-    return hs_evaluation_result_step(metrics) >= run->options.last_step ? HS_STOP : HS_OK;
+    return hs_evaluation_result_step(metrics) >= run->options.last_step[0] ? HS_STOP : HS_OK;
 }
 
 static hs_code evaluate(struct model *model, hs_error *err)

@@ -13,7 +13,8 @@
 enum {
     USAGE = 2,
     EPOCHS = 10,
-    LOG_STEPS = 100,
+    SAVE_SECS_DEFAULT = 10,
+    METRICS_STEPS = 100,
     MAX_EPOCHS = 1000000,
     MAX_WIDTH = 1 << 16,
     MAX_BATCH = 1 << 20,
@@ -43,16 +44,17 @@ static const char help[] =
     "  --non-finite WHAT   if the loss is not finite: fail (the default), or rollback: restores the last checkpoint, at most\n"
     "                      three times, and skips the batches since then\n"
     "  --save-steps N      saves a checkpoint every N steps, or\n"
-    "  --save-secs X       every X seconds (1); 0: never, not even at the end\n"
+    "  --save-secs X       every X seconds (10); 0: never, not even at the end\n"
     "  --keep N            number of checkpoints to keep (5; 0: all)\n"
-    "  --log-steps N       logs the loss every N steps (100; with a progress line once per epoch; 0: never)\n"
-    "  --summary-steps N   the loss for TensorBoard every N steps (100; 0: never)\n"
-    "  --eval-steps N      the test accuracy, confusion matrix and misclassified images every N steps (an epoch's; 0: never)\n"
+    "  --log-steps N       a line with the loss every N steps, in the log (each epoch) and in --metrics (100; 0: never)\n"
+    "  --summary-steps N   the loss for TensorBoard every N steps, and of the last step (100; 0: never)\n"
+    "  --eval-steps N      the test accuracy, confusion matrix and misclassified images every N steps (each epoch), and of\n"
+    "                      the last step; 0: never\n"
     "  --histogram-steps N histograms of weights and gradients every N steps (500; 0: never)\n"
     "  --replicas          'mpirun -n N trainer --replicas' trains one model in N processes; each computes a part of a batch\n"
     "  --fresh             deletes the checkpoints and event files in MODEL-DIR first\n"
     "  --no-progress       no progress line on a terminal\n"
-    "  --metrics FILE      step and loss every --log-steps steps, as .csv or .jsonl; a resume removes the lines after its\n"
+    "  --metrics FILE      step and loss, as .csv or .jsonl; a resume removes the lines after its\n"
     "                      checkpoint (MODEL-DIR/metrics.csv)\n"
     "  --losses FILE       a line \"STEP LOSS\" for each step, the loss as a hexadecimal float\n"
     "  --help              this text\n"
@@ -301,7 +303,7 @@ int options_parse(struct options *options, int argc, char **argv)
         return usage(argv[0]);
     }
     if (options->save_steps < 0 && options->save_secs < 0)
-        options->save_secs = 1;
+        options->save_secs = SAVE_SECS_DEFAULT;
     if (options->learning_rate == 0)
         options->learning_rate = options->optimizer->rate;
     if (!options->epochs && !options->max_steps)
@@ -312,12 +314,16 @@ int options_parse(struct options *options, int argc, char **argv)
 void options_fit(struct options *options, size_t n_images, bool terminal)
 {
     int64_t n = (int64_t)n_images, epoch = (n + options->batch_size - 1) / options->batch_size;
-    options->last_step = options->epochs * epoch;
-    if (!options->epochs || (options->max_steps && options->max_steps < options->last_step))
-        options->last_step = options->max_steps;
+    int64_t last = options->epochs * epoch;
+    if (!options->epochs || (options->max_steps && options->max_steps < last))
+        last = options->max_steps;
+    options->epoch_steps = epoch;
+    options->last_step[0] = last;
+    options->last_step[1] = -1;
     options->progress = options->progress && terminal;
+    options->metrics_steps = options->log_steps < 0 ? METRICS_STEPS : options->log_steps;
     if (options->log_steps < 0)
-        options->log_steps = options->progress ? epoch : LOG_STEPS;
+        options->log_steps = epoch;
     if (options->eval_steps < 0)
         options->eval_steps = options->mode == MODE_TRAIN ? epoch : 0; /* the other modes write evaluations separately */
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "picture.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,78 +38,43 @@ void picture_gray(struct picture *picture, int x, int y, int width, int height, 
 {
     for (int row = 0; row < height; row++)
         for (int column = 0; column < width; column++, pixels++)
-            set(picture, x + column, y + row, (struct color){*pixels, *pixels, *pixels});
+            picture_fill(picture, x + column * PICTURE_SCALE, y + row * PICTURE_SCALE, PICTURE_SCALE, PICTURE_SCALE,
+                         (struct color){*pixels, *pixels, *pixels});
 }
 
-static void draw_digit(struct picture *picture, int x, int y, int digit, struct color color)
+/* Returns the five rows of a letter. A row is a digit from 0 to 7, whose bits are the three pixels. */
+static const char *rows_of(char letter)
 {
-    static const char *const shapes[] = {
-        "###"
-        "# #"
-        "# #"
-        "# #"
-        "###", /* 0 */
-        " # "
-        "## "
-        " # "
-        " # "
-        "###", /* 1 */
-        "###"
-        "  #"
-        "###"
-        "#  "
-        "###", /* 2 */
-        "###"
-        "  #"
-        " ##"
-        "  #"
-        "###", /* 3 */
-        "# #"
-        "# #"
-        "###"
-        "  #"
-        "  #", /* 4 */
-        "###"
-        "#  "
-        "###"
-        "  #"
-        "###", /* 5 */
-        "###"
-        "#  "
-        "###"
-        "# #"
-        "###", /* 6 */
-        "###"
-        "  #"
-        "  #"
-        " # "
-        " # ", /* 7 */
-        "###"
-        "# #"
-        "###"
-        "# #"
-        "###", /* 8 */
-        "###"
-        "# #"
-        "###"
-        "  #"
-        "###", /* 9 */
-    };
-    for (int i = 0; i < DIGIT_WIDTH * DIGIT_HEIGHT; i++)
-        if (shapes[digit][i] == '#')
-            set(picture, x + i % DIGIT_WIDTH, y + i / DIGIT_WIDTH, color);
+    static const char *const digits[] = {"75557", "26227", "71747", "71317", "55711",
+                                         "74717", "74757", "71122", "75757", "75717"};
+    static const char *const letters[] = {"25755", "65656", "34443", "65556", "74647", "74644", "34553", "55755", "72227",
+                                          "11152", "55655", "44447", "57755", "65555", "25552", "65644", "25563", "65655",
+                                          "34216", "72222", "55557", "55552", "55775", "55255", "55222", "71247"};
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", small[] = "abcdefghijklmnopqrstuvwxyz";
+    const char *at;
+    if (letter >= '0' && letter <= '9')
+        return digits[letter - '0'];
+    if (letter && (at = strchr(alphabet, letter)))
+        return letters[at - alphabet];
+    if (letter && (at = strchr(small, letter)))
+        return letters[at - small];
+    return letter == '-' ? "00700" : "00000";
 }
 
-void picture_number(struct picture *picture, int x, int y, long number, struct color color)
+static void draw_letter(struct picture *picture, int x, int y, char letter, struct color color)
 {
-    char digits[24];
-    snprintf(digits, sizeof digits, "%ld", number);
-    for (const char *digit = digits; *digit; digit++, x += DIGIT_WIDTH + 1)
-        if (*digit >= '0' && *digit <= '9')
-            draw_digit(picture, x, y, *digit - '0', color);
+    const char *rows = rows_of(letter);
+    for (int row = 0; rows[row]; row++)
+        for (int column = 0; column < 3; column++)
+            if ((rows[row] - '0') >> (2 - column) & 1)
+                picture_fill(picture, x + column * PICTURE_SCALE, y + row * PICTURE_SCALE, PICTURE_SCALE, PICTURE_SCALE,
+                             color);
 }
 
-int picture_number_width(long number)
+void picture_text(struct picture *picture, int x, int y, int width, int height, const char *text, struct color color)
 {
-    return snprintf(NULL, 0, "%ld", number) * (DIGIT_WIDTH + 1) - 1;
+    x += (width - (int)strlen(text) * LETTER_WIDTH + PICTURE_SCALE) / 2;
+    y += (height - LETTER_HEIGHT) / 2;
+    for (; *text; text++, x += LETTER_WIDTH)
+        draw_letter(picture, x, y, *text, color);
 }

@@ -14,7 +14,8 @@ struct color {
     unsigned char red, green, blue;
 };
 
-enum { DIGIT_WIDTH = 3, DIGIT_HEIGHT = 5 };
+/* A letter and the gap after it. */
+enum { PICTURE_SCALE = 2, LETTER_WIDTH = 4 * PICTURE_SCALE, LETTER_HEIGHT = 5 * PICTURE_SCALE };
 
 /* Makes a black picture. Returns false if memory runs out. */
 bool picture_init(struct picture *picture, int width, int height);
@@ -22,10 +23,9 @@ void picture_free(struct picture *picture);
 
 /* The functions below draw only inside the picture. x and y are the upper left corner. */
 void picture_fill(struct picture *picture, int x, int y, int width, int height, struct color color);
-/* Draws gray pixels, one byte each. */
+/* Draws gray pixels, one byte each, as squares of PICTURE_SCALE by PICTURE_SCALE. */
 void picture_gray(struct picture *picture, int x, int y, int width, int height, const unsigned char *pixels);
-/* Draws a number of at least 0, in digits of DIGIT_WIDTH by DIGIT_HEIGHT pixels. */
-void picture_number(struct picture *picture, int x, int y, long number, struct color color);
-int picture_number_width(long number);
+/* Draws letters, as capitals, digits, '-' and blanks in the middle of a rectangle. */
+void picture_text(struct picture *picture, int x, int y, int width, int height, const char *text, struct color color);
 
 #endif

@@ -12,6 +12,12 @@ int64_t or_never(int64_t n)
     return n > 0 ? n : HS_NEVER;
 }
 
+/* Every N steps from the first step on, and in the last step. */
+static hs_trigger every_and_last(const struct options *options, int64_t steps)
+{
+    return HS_TRIGGER(.every_n_steps = steps, .first = true, .at_steps = options->last_step);
+}
+
 /* Writes the path of a file in the model directory to `path`. If it is too long, `path` is "" and the result false. */
 static bool in_model_dir(const struct run *run, const char *name, char *path, size_t bytes)
 {
@@ -49,9 +55,21 @@ hs_code run_prepare(struct run *run, hs_error *err)
     hs_saver_options saver = HS_INIT(hs_saver_options, .env = &run->log.env, .max_to_keep = or_never(options->keep));
     if (!(run->saver = hs_saver_new(&saver, err)))
         return err->code;
-    hs_scaffold_options scaffold = HS_INIT(hs_scaffold_options, .saver = run->saver, .summary_op = "summary/loss");
+    hs_scaffold_options scaffold = HS_INIT(hs_scaffold_options, .saver = run->saver);
     run->scaffold = hs_scaffold_new(&scaffold, err);
     return run->scaffold ? HS_OK : err->code;
+}
+
+/* Formats a line of the log: "step 938, epoch 2/10: loss = 0.4132, test accuracy = 0.8431". */
+static void format_line(void *user, const hs_run_values *values, char *text, size_t bytes)
+{
+    const struct run *run = user;
+    int64_t epoch = run->options.epoch_steps, step = (int64_t)hs_run_values_number(values, 0);
+    int n = snprintf(text, bytes, "step %lld, epoch %lld/%lld: loss = %.4f", (long long)step,
+                     (long long)((step + epoch - 1) / epoch), (long long)((run->options.last_step[0] + epoch - 1) / epoch),
+                     hs_run_values_number(values, 1));
+    if (hs_run_values_count(values) > 2 && n > 0 && (size_t)n < bytes)
+        snprintf(text + n, bytes - (size_t)n, ", test accuracy = %.4f", hs_run_values_number(values, 2));
 }
 
 /* Hooks that only show the training. They are best effort: if one fails, the training continues without it. */
@@ -61,20 +79,28 @@ static size_t reporting_hooks(struct run *run, hs_hook *hooks)
     char metrics[4096];
     size_t n = 0;
     in_model_dir(run, "metrics.csv", metrics, sizeof metrics);
-    if (options->log_steps) {
-        hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = options->log_steps);
+    if (options->log_steps)
+        hooks[n++] = hs_logging_tensor(.tensors = options->eval_steps ? HS_NAMES("global_step", "loss", "test_accuracy")
+                                                                      : HS_NAMES("global_step", "loss"),
+                                       .when = HS_TRIGGER(.every_n_steps = options->log_steps, .last = true),
+                                       .formatter = format_line, .user = run);
+    if (options->metrics_steps)
         hooks[n++] = hs_metrics_file(.path = options->metrics ? options->metrics : metrics, .tensors = HS_NAMES("loss"),
-                                     .every_n_steps = options->log_steps);
-    }
+                                     .when = every_and_last(options, options->metrics_steps));
+    if (options->summary_steps)
+        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/" LOSS_TAG), .summary_dir = options->model_dir,
+                                      .when = every_and_last(options, options->summary_steps));
     if (options->eval_steps)
-        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy", "summary/report"),
-                                      .summary_dir = options->model_dir, .every_n_steps = options->eval_steps);
+        hooks[n++] =
+            hs_summary_saver(.summary_ops = HS_NAMES("summary/" ACCURACY_TAG, "summary/mistakes"),
+                             .summary_dir = options->model_dir,
+                             .when = HS_TRIGGER(.every_n_steps = options->eval_steps, .at_steps = options->last_step));
     if (options->histogram_steps)
         hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES(run->trainer.histograms), .summary_dir = options->model_dir,
-                                      .every_n_steps = options->histogram_steps);
+                                      .when = every_and_last(options, options->histogram_steps));
     hooks[n++] = run_info_hook(&run->info);
     if (options->progress)
-        hooks[n++] = log_progress(&run->log, options->last_step);
+        hooks[n++] = log_progress(&run->log, options->last_step[0]);
     for (size_t i = 0; i < n; i++)
         hooks[i] = hs_hook_best_effort(hooks[i], 0);
     return n;
@@ -92,7 +118,7 @@ void run_hooks(struct run *run, hs_hook *hooks)
     hooks[n++] = hs_watchdog(.heartbeat = run->trainer.replicas.rank == 0 ? heartbeat : NULL);
     /* Reads commands from a file while the training runs. */
     hooks[n++] = hs_control(.path = control, .knobs = HS_KNOBS(rate), .summary_dir = options->model_dir);
-    hooks[n++] = hs_stop_at_step(.last_step = options->last_step);
+    hooks[n++] = hs_stop_at_step(.last_step = options->last_step[0]);
     /* If the loss is not finite, fails or rolls back. */
     if (options->rollback)
         hooks[n++] = hs_finite_guard(.activations = HS_NAMES("loss"), .policy = HS_GUARD_ROLLBACK, .saver = run->saver,

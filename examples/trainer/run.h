@@ -28,8 +28,8 @@ int64_t or_never(int64_t n);
  */
 hs_code run_prepare(struct run *run, hs_error *err);
 void run_free(struct run *run);
-/* Fills `hooks`, an array of MAX_HOOKS, with the trainer's hooks in their order. The training session adds the hooks that
- * save summaries and checkpoints. */
+/* Fills `hooks`, an array of MAX_HOOKS, with the trainer's hooks in their order. The training session adds the hook that
+ * saves checkpoints. */
 void run_hooks(struct run *run, hs_hook *hooks);
 
 #endif

@@ -3,6 +3,8 @@
  * adds the result of the training. */
 #include "run_info.h"
 
+#include "trainer.h"
+
 #include <hooksess/hparams.h>
 #include <hooksess/summary_values.h>
 
@@ -44,11 +46,11 @@ static hs_code add_config(hs_summary *summary, const struct options *options, co
     for (int i = 0; i < N_HPARAMS; i++)
         infos[i] = (hs_hparam_info){.name = list[i].name, .type = list[i].type};
     const hs_hparams_metric *metrics =
-        HS_HPARAMS_METRICS({.tag = "test_accuracy",
+        HS_HPARAMS_METRICS({.tag = ACCURACY_TAG,
                             .group = options->mode == MODE_TRAIN ? NULL : "eval",
                             .display_name = "test accuracy",
                             .dataset = HS_HPARAMS_DATASET_VALIDATION},
-                           {.tag = "loss", .display_name = "loss of a batch", .dataset = HS_HPARAMS_DATASET_TRAINING});
+                           {.tag = LOSS_TAG, .display_name = "loss of a batch", .dataset = HS_HPARAMS_DATASET_TRAINING});
     return hs_hparams_config(summary, HS_HPARAMS_CONFIG_OPTIONS(.hparams = infos, .metrics = metrics), err);
 }
 
@@ -92,7 +94,7 @@ static void add_settings(struct text *text, const struct options *options, const
     text_add(text, "| optimizer | %s |\n", options->optimizer->name);
     text_add(text, "| learning rate | %g |\n", options->learning_rate);
     text_add(text, "| batch size | %lld |\n", (long long)options->batch_size);
-    text_add(text, "| last step | %lld |\n", (long long)options->last_step);
+    text_add(text, "| last step | %lld |\n", (long long)options->last_step[0]);
     text_add(text, "| seed | %lld |\n", (long long)options->seed);
     text_add(text, "| threads | %lld |\n", (long long)options->threads);
 }
@@ -116,6 +118,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     struct run_info *info = self;
     (void)backend, (void)err;
     info->hparams_written = info->command_written = false;
+    info->threads_before = 0;
     info->writer = NULL;
     return HS_OK;
 }
@@ -125,6 +128,13 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     struct run_info *info = self;
     if (hs_coordinator_should_stop(coordinator)) /* the training is already complete */
         return HS_OK;
+    if (info->threads_before && info->threads_before != info->options->threads)
+        hs_log(
+            hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING,
+            "this run used --threads %lld until now and continues with %lld: sums are rounded differently, so the losses "
+            "differ from those of an uninterrupted run in their last digits",
+            (long long)info->threads_before, (long long)info->options->threads);
+    info->threads_before = info->options->threads;
     if (hs_raw_session_rank(session) > 0) { /* rank 0 writes */
         info->hparams_written = info->command_written = true;
         return HS_OK;
@@ -154,20 +164,26 @@ static void close_info(void *self, const hs_outcome *outcome)
     info->writer = NULL;
 }
 
+struct saved {
+    int64_t hparams_written, threads;
+};
+
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const struct run_info *info = self;
-    const unsigned char written = info->hparams_written;
-    return hs_state_writer_write(out, &written, sizeof written, err);
+    const struct saved saved = {.hparams_written = info->hparams_written, .threads = info->options->threads};
+    return hs_state_writer_write(out, &saved, sizeof saved, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     struct run_info *info = self;
-    unsigned char written;
-    hs_code code = hs_state_reader_read(in, &written, sizeof written, err);
-    if (!code)
-        info->hparams_written = written;
+    struct saved saved;
+    hs_code code = hs_state_reader_read(in, &saved, sizeof saved, err);
+    if (!code) {
+        info->hparams_written = saved.hparams_written;
+        info->threads_before = saved.threads;
+    }
     return code;
 }
 

@@ -12,6 +12,7 @@
  *
  *   hyperparameters   once for the whole training: a flag in the hook's saved state says that they were written
  *   command line      as text, with the settings, at each start
+ *   threads           saved, because sums over other parts are rounded differently: a resume with another number logs this
  *   result            success or failure, when the training is complete or has failed */
 struct run_info {
     const struct options *options;
@@ -19,6 +20,7 @@ struct run_info {
     hs_summary_writer *writer; /* owned by the session */
     bool hparams_written;      /* saved in checkpoints */
     bool command_written;      /* by this process */
+    int64_t threads_before;    /* of the run that is resumed; 0: unknown */
     struct text text;
 };
 

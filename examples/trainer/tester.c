@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-const char *const tester_metrics[] = {"test_accuracy", "loss", NULL};
+const char *const tester_metrics[] = {ACCURACY_TAG, LOSS_TAG, NULL};
 const char *const tester_predictions[] = {"classify:0", "classify:1", "classify:2", NULL};
 
 /* The elements of the variable "counts". */
@@ -103,9 +103,9 @@ static hs_graph *make_graph(struct tester *tester, const hs_env *env)
     hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = "counts", .dtype = HS_DOUBLE, .shape = HS_SHAPE(COUNTS),
                                                  .flags = HS_VARIABLE_LOCAL));
     hs_graph_op(graph, .name = "count", .run = count, .user = tester, .writes = HS_NAMES("counts"));
-    hs_graph_op(graph, .name = "test_accuracy", .run = accuracy, .inputs = HS_NAMES("counts"),
+    hs_graph_op(graph, .name = ACCURACY_TAG, .run = accuracy, .inputs = HS_NAMES("counts"),
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
-    hs_graph_op(graph, .name = "loss", .run = loss, .inputs = HS_NAMES("counts"),
+    hs_graph_op(graph, .name = LOSS_TAG, .run = loss, .inputs = HS_NAMES("counts"),
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
     hs_graph_op(graph, .name = "classify", .run = classify, .user = tester, .writes = HS_NAMES("counts"),
                 .outputs =

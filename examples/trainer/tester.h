@@ -6,8 +6,8 @@
 
 /* A second model with its own graph, into which checkpoints are restored. It shares no memory with the trained model.
  *
- *   variables   w1, b1, w2, b2 ...; global_step; counts, a local variable: not saved, 0 when a session begins
- *   ops         count, which tests the next batch; test_accuracy and loss, means over the counted images
+ *   variables   as in trainer_graph; global_step; counts, a local variable: not saved, 0 when a session begins
+ *   ops         count, which tests the next batch; means over the counted images, with the names of the curves
  *               classify, the next batch of chosen images: their numbers, classes and probabilities */
 struct tester {
     struct mlp model;

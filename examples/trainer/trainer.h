@@ -12,6 +12,10 @@
 
 #include <hooksess/hooksess.h>
 
+/* TensorBoard sorts charts by tag and unfolds the first groups. */
+#define LOSS_TAG     "curves/loss"
+#define ACCURACY_TAG "curves/test_accuracy"
+
 /* The batch size of tests. It is constant, so that the accuracy does not depend on --batch-size. */
 enum { TEST_ROWS = 250 };
 
@@ -38,9 +42,9 @@ hs_code trainer_model(struct mlp *model, size_t pixels, const struct options *op
 
 /* Makes the graph of a trainer:
  *
- *   variables   w1, b1, w2, b2 ...; the optimizer's slots of each, for example momentum/w1; global_step
+ *   variables   model/w1, model/b1, model/w2 ...; the optimizer's slots of each, for example momentum/w1; global_step
  *   queue       input: batches that a thread prepares ahead, with the position in the data
- *   ops         train, which makes one step; test_accuracy; summary/loss, summary/test_accuracy and summary/report;
+ *   ops         train, which makes one step; test_accuracy; summary/mistakes, and summary/TAG of the curves;
  *               summary/weights/w1 ..., summary/gradients/w1 ..., and an op that merges these
  *   values      loss and gradients/w1 ..., of the batch of the last step
  *

@@ -95,7 +95,7 @@ class TrainerCase(TestCase):
     def assert_one_line(self, name):
         """Checks that the chart has the losses, each step once. Returns its steps."""
         losses = dict(line.split() for line in self.losses(name).decode().splitlines())
-        points = [(event.step, event.value) for event in self.charts(name).Scalars("loss")]
+        points = [(event.step, event.value) for event in self.charts(name).Scalars("curves/loss")]
         steps = [step for step, _ in points]
         self.assertEqual(steps, sorted(set(steps)))
         self.assertEqual(points, [(step, float.fromhex(losses[str(step)])) for step in steps])
@@ -107,7 +107,7 @@ class Files(TrainerCase):
 
     def variables_of(self, optimizer):
         layers = [f"{kind}{layer}" for kind in "wb" for layer in (1, 2, 3)]
-        return {"global_step", *layers, *(f"{slot}/{layer}" for slot in SLOTS[optimizer] for layer in layers)}
+        return {"global_step", *(f"{group}/{layer}" for group in ("model", *SLOTS[optimizer]) for layer in layers)}
 
     def test_the_newest_checkpoint_has_every_variable(self):
         for optimizer in SLOTS:
@@ -123,15 +123,22 @@ class Files(TrainerCase):
     def test_shapes_and_step_are_the_models(self):
         self.train("run", *SMALL)
         shapes = dict(tf.train.list_variables(self.path("run")))
-        self.assertEqual([shapes[name] for name in ("w1", "b1", "w3", "b3")], [[784, 32], [32], [16, 10], [10]])
+        self.assertEqual([shapes[name] for name in ("model/w1", "model/b1", "model/w3", "model/b3")], [[784, 32], [32], [16, 10], [10]])
         self.assertEqual(tf.train.load_variable(self.path("run"), "global_step"), STEPS)
 
     def test_the_charts_are_read(self):
         self.train("run", *SMALL)
         tags = self.charts("run").Tags()["scalars"]
-        self.assertIn("loss", tags)
-        self.assertTrue([tag for tag in tags if "accuracy" in tag], tags)
-        self.assertEqual(self.assert_one_line("run"), list(range(1, STEPS + 1, 10)))
+        self.assertEqual(sorted(tags), ["curves/loss", "curves/test_accuracy", "global_step/sec"])
+        self.assertEqual(self.assert_one_line("run"), [*range(1, STEPS + 1, 10), STEPS])
+
+    def test_the_charts_end_with_the_last_step(self):
+        accuracy = LAST_LINE.fullmatch(self.train("run", *SMALL, "--max-steps", "130", "--eval-steps", "60"))[1]
+        points = [(event.step, f"{event.value:.4f}") for event in self.charts("run").Scalars("curves/test_accuracy")]
+        self.assertEqual([step for step, _ in points], [60, 120, 130])
+        self.assertEqual(points[-1][1], accuracy)
+        self.assertEqual(self.assert_one_line("run")[-2:], [121, 130])
+        self.assertEqual((self.directory / "run/metrics.csv").read_text().splitlines()[-1].split(",")[0], "130")
 
     def test_every_step_has_its_loss(self):
         self.train("run", *SMALL)
@@ -194,6 +201,43 @@ class Verified(TrainerCase):
         self.train("run", *SMALL, "--max-steps", "50")
         identity = tf.train.load_checkpoint(self.path("run")).get_tensor("hooksess/state/input:identity").decode()
         self.assertRegex(identity, r"^60000 images of 784 pixels, CRC-32 [0-9a-f]{8} and [0-9a-f]{8}$")
+
+
+class Messages(TrainerCase):
+    """What a user reads on stderr."""
+
+    def log_of(self, *options, code=0):
+        done = subprocess.run(self.command("run", *SMALL, *options), capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stderr
+
+    def test_a_line_for_each_epoch(self):
+        log = self.log_of("--epochs", "2", "--max-steps", "1000", "--batch-size", "500", "--eval-steps", "120")
+        lines = [line for line in log.splitlines() if "epoch" in line]
+        self.assertEqual(len(lines), 2, log)
+        for epoch, line in enumerate(lines, 1):
+            self.assertRegex(line, rf"^step {120 * epoch}, epoch {epoch}/2: loss = \d\.\d{{4}}, test accuracy = 0\.\d{{4}}$")
+        self.assertNotIn("steps/s", log)
+
+    def test_a_resume_with_other_threads_says_what_it_changes(self):
+        self.log_of("--max-steps", "10")
+        self.assertNotIn("--threads", self.log_of("--max-steps", "20"))
+        log = self.log_of("--max-steps", "30", "--threads", "2")
+        self.assertIn("this run used --threads 1 until now and continues with 2: sums are rounded differently", log)
+        self.assertNotIn("--threads", self.log_of("--max-steps", "40", "--threads", "2"))
+
+    def test_another_model_is_told_of_fresh(self):
+        self.log_of("--max-steps", "10")
+        log = self.log_of("--max-steps", "20", "--hidden", "8", code=1)
+        self.assertIn("'model/w1' is float [784,32] in the checkpoint, but float [784,8] in the model", log)
+        self.assertEqual(log.splitlines()[-1], f"trainer: the run in {self.path('run')} was made with other options; "
+                                               "--fresh deletes it and starts a new one")
+        self.log_of("--max-steps", "20", "--hidden", "8", "--fresh")
+
+    def test_other_failures_are_not_told_of_fresh(self):
+        self.log_of("--max-steps", "10")
+        self.assertNotIn("--fresh", self.log_of("--data", self.path("nowhere"), code=1))
+        self.assertNotIn("--fresh", self.log_of("--max-steps", "20", "--losses", self.path("nowhere/losses"), code=1))
 
 
 class Killed(TrainerCase):
@@ -335,18 +379,18 @@ class Modes(TrainerCase):
         self.assertEqual(trainer.returncode, 0)
         self.assertRegex(lines[-1], f"^step {STEPS}: test accuracy 0")
         self.assertEqual(self.newest("run"), STEPS)
-        evaluated = self.steps(self.path("run/eval"), "test_accuracy")
+        evaluated = self.steps(self.path("run/eval"), "curves/test_accuracy")
         self.assertEqual(evaluated, sorted(set(evaluated)))
         self.assertEqual(len(evaluated), len(lines))
         self.assertIn(STEPS, evaluated)
-        self.assertTrue(self.steps(self.path("run"), "loss"))
+        self.assertTrue(self.steps(self.path("run"), "curves/loss"))
 
     def test_training_and_evaluating_in_one_process_trains_the_same(self):
         lines = self.mode("train-and-evaluate", "both", "--losses", self.path("both.losses"))
         self.train("alone", *SMALL)
         self.assertEqual((self.directory / "both.losses").read_bytes(), (self.directory / "alone.losses").read_bytes())
         self.assertEqual(len(lines), STEPS // SAVE_STEPS)
-        self.assertEqual(self.steps(self.path("both/eval"), "loss"), list(range(SAVE_STEPS, STEPS + 1, SAVE_STEPS)))
+        self.assertEqual(self.steps(self.path("both/eval"), "curves/loss"), list(range(SAVE_STEPS, STEPS + 1, SAVE_STEPS)))
 
     def test_predictions_have_image_class_and_probability(self):
         self.train("run", *SMALL)
