@@ -126,7 +126,7 @@ static void a_group_has_control_inputs_only(void **state)
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void ops_that_initialize_are_connected_to_their_variables(void **state)
+static void ops_of_the_library_are_connected_to_their_variables(void **state)
 {
     bare *b = *state;
     static double w;
@@ -138,7 +138,9 @@ static void ops_that_initialize_are_connected_to_their_variables(void **state)
     assert_string_equal(node_of(def, "init")->op, "NoOp");
     assert_string_equal(inputs_of(node_of(def, "init")), "^w");
     assert_string_equal(inputs_of(node_of(def, "local_init")), "^count");
-    assert_string_equal(node_of(def, "report_uninitialized_variables")->op, "Op");
+    assert_string_equal(node_of(def, "report_uninitialized_variables")->op, "NoOp");
+    assert_string_equal(inputs_of(node_of(def, "report_uninitialized_variables")), "^w ^count");
+    assert_string_equal(inputs_of(node_of(def, "report_uninitialized_global_variables")), "^w");
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
@@ -417,7 +419,7 @@ int main(void)
         test(inputs_and_outputs_of_ops_are_shown),
         test(an_op_that_advances_the_step_is_connected_to_it),
         test(a_group_has_control_inputs_only),
-        test(ops_that_initialize_are_connected_to_their_variables),
+        test(ops_of_the_library_are_connected_to_their_variables),
         test(the_type_of_an_op_is_shown),
         test(an_invalid_type_is_refused),
         test(a_queue_is_shown_between_its_enqueue_and_dequeue),

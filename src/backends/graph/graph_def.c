@@ -194,13 +194,15 @@ static void define_group(node_def *def, const hs__graph_node *op)
     add_controls(def, op);
 }
 
-/* An op that initializes variables: they become control inputs, which viewers draw separately. */
-static void define_init(node_def *def, const hs_graph *graph, const hs__graph_node *op)
+/* An op of the library, which initializes variables or lists uninitialized ones: they become control inputs. Viewers draw a
+ * NoOp apart from the training. */
+static void define_builtin(node_def *def, const hs_graph *graph, const hs__graph_node *op)
 {
-    uint64_t local = op->name == graph->builtins[HS__BUILTIN_LOCAL_INIT] ? HS_VARIABLE_LOCAL : 0;
+    const uint64_t local = op->name == graph->builtins[HS__BUILTIN_LOCAL_INIT] ? HS_VARIABLE_LOCAL : 0;
+    const bool all = op->name == graph->builtins[HS__BUILTIN_READY];
     begin_node(def, op->name, "NoOp");
     for (size_t i = 0; i < graph->n_variables; i++)
-        if ((graph->variables[i]->def.flags & HS_VARIABLE_LOCAL) == local)
+        if (all || (graph->variables[i]->def.flags & HS_VARIABLE_LOCAL) == local)
             add_control(def, graph->variables[i]->name);
 }
 
@@ -341,8 +343,8 @@ static hs_code define(node_def *def, const hs_graph *graph, const hs__graph_node
         code = define_queue_op(def, node, err);
     else if (!node->run)
         define_group(def, node);
-    else if (node->builtin && !node->n_outputs)
-        define_init(def, graph, node);
+    else if (node->builtin)
+        define_builtin(def, graph, node);
     else
         define_op(def, graph, node);
     end_node(def);
