@@ -22,6 +22,9 @@
 /* Wider lines are cut. A character has at most UTF8 bytes. */
 enum { MOST_COLUMNS = 500, USUAL_COLUMNS = 80, UTF8 = 4 };
 
+/* A terminal prints "^C" behind the line. */
+enum { ECHO_COLUMNS = 2 };
+
 typedef struct {
     int descriptor;
     bool in_place;        /* the descriptor is a terminal */
@@ -103,6 +106,7 @@ static void erase(progress_line *line)
     int shown = atomic_exchange(&line->shown, 0), width = columns(line) - 1;
     if (!shown)
         return;
+    shown += ECHO_COLUMNS;
     int n = shown < width ? shown : width;
     out[0] = '\r';
     memset(out + 1, ' ', (size_t)n);
@@ -168,11 +172,39 @@ static void append_rate(char text[TEXT], double rate)
     hs__append(text, TEXT, rate >= 100 ? ", %.0f steps/s" : ", %.3g steps/s", rate);
 }
 
-static void append_step(const progress *hook, char text[TEXT], int64_t step)
+/* Columns of a text in UTF-8. */
+static int columns_of(const char *text)
 {
+    int n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xC0) != 0x80;
+    return n;
+}
+
+/* Appends a bar, " [=====>    ]", if the terminal has columns for it behind the text and before `rest`. */
+static void append_bar(const progress *hook, char text[TEXT], const char *rest, int64_t step)
+{
+    enum { LONG_BAR = 30, SHORT_BAR = 15, AROUND = 3 };
+    const int room = columns(&hook->line) - 1 - columns_of(text) - columns_of(rest) - AROUND;
+    const int width = room >= LONG_BAR ? LONG_BAR : SHORT_BAR;
+    if (!hook->line.in_place || !hook->last_step || room < width)
+        return;
+    const double done = (double)step / (double)hook->last_step;
+    const int full = done >= 1 ? width : (int)(done * width);
+    hs__append(text, TEXT, " [%.*s%s%*s]", full, "==============================", full < width ? ">" : "",
+               full < width ? width - full - 1 : 0, "");
+}
+
+/* Shows the step, the bar, and `rest`. */
+static void show_step(progress *hook, int64_t step, const char *rest)
+{
+    char text[TEXT] = "";
     hs__append(text, TEXT, "step %lld", (long long)step);
     if (hook->last_step)
         hs__append(text, TEXT, "/%lld %.1f%%", (long long)hook->last_step, 100.0 * (double)step / (double)hook->last_step);
+    append_bar(hook, text, rest, step);
+    hs__append(text, TEXT, "%s", rest);
+    show_line(&hook->line, text);
 }
 
 static hs_code show(void *self, const hs_scalar_row *row, hs_error *err)
@@ -182,7 +214,6 @@ static hs_code show(void *self, const hs_scalar_row *row, hs_error *err)
     (void)err;
     measure(hook, row);
     double rate = hook->secs > 0 ? hook->steps / hook->secs : 0;
-    append_step(hook, text, row->step);
     if (rate > 0)
         append_rate(text, rate);
     if (rate > 0 && hook->last_step > row->step) {
@@ -193,7 +224,7 @@ static hs_code show(void *self, const hs_scalar_row *row, hs_error *err)
     for (const hs_scalar *scalar = row->scalars; scalar->name; scalar++)
         if (scalar->known)
             hs__append(text, TEXT, ", %s = %.4g", scalar->name, scalar->value);
-    show_line(&hook->line, text);
+    show_step(hook, row->step, text);
     return hook->line.dead ? HS_STOP : HS_OK;
 }
 
@@ -203,12 +234,11 @@ static hs_code show_end(void *self, const hs_scalar_row *row, hs_error *err)
     char text[TEXT] = "";
     (void)err;
     double secs = (double)(row->now_ns - row->begin_ns) / 1e9;
-    append_step(hook, text, row->step);
     if (secs > 0 && row->step > row->begin_step)
         append_rate(text, (double)(row->step - row->begin_step) / secs);
     hs__append(text, TEXT, ", took ");
     append_time(text, secs);
-    show_line(&hook->line, text);
+    show_step(hook, row->step, text);
     return HS_OK;
 }
 

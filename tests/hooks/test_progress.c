@@ -102,17 +102,39 @@ static void a_terminal_has_one_line_that_is_rewritten(void **state)
     make_constant(s, "loss");
     open_paced(s, &p, hs_progress(.descriptor = o.to, .last_step = 100, .tensors = HS_NAMES("loss")));
     stage_run(s, "train", 2, 0);
-    assert_string_equal(written(&o), "\rstep 1/100 1.0%, 1 steps/s, 1:39 left, loss = 0.25"
-                                     "\rstep 2/100 2.0%, 1 steps/s, 1:38 left, loss = 0.25");
+    assert_string_equal(written(&o), "\rstep 1/100 1.0% [>              ], 1 steps/s, 1:39 left, loss = 0.25"
+                                     "\rstep 2/100 2.0% [>              ], 1 steps/s, 1:38 left, loss = 0.25");
     stage_close(s);
-    assert_string_equal(written(&o), "\rstep 2/100 2.0%, 1 steps/s, took 0:02             \r\n");
+    assert_string_equal(written(&o), "\rstep 2/100 2.0% [>                             ], 1 steps/s, took 0:02\r\n");
+    close_output(&o);
+}
+
+static void the_bar_is_as_long_as_the_terminal_lets_it_be(void **state)
+{
+    stage *s = *state;
+    output o = open_terminal(80);
+    pace p = {.secs = 1};
+    open_paced(s, &p, hs_progress(.descriptor = o.to, .last_step = 4));
+    stage_run(s, "train", 1, 0);
+    assert_string_equal(written(&o), "\rstep 1/4 25.0% [=======>                      ], 1 steps/s, 0:03 left");
+    resize(&o, 67);
+    stage_run(s, "train", 1, 0);
+    assert_contains(written(&o), "\rstep 2/4 50.0% [=======>       ], 1 steps/s, 0:02 left");
+    resize(&o, 55);
+    stage_run(s, "train", 1, 0);
+    assert_contains(written(&o), "\rstep 3/4 75.0% [===========>   ], 1 steps/s, 0:01 left");
+    resize(&o, 46);
+    stage_run(s, "train", 1, 0);
+    assert_contains(written(&o), "\rstep 4/4 100.0% [===============], 1 steps/s");
+    stage_close(s);
+    assert_contains(written(&o), "\rstep 4/4 100.0%, 1 steps/s, took 0:04");
     close_output(&o);
 }
 
 static void other_lines_pass_above_it(void **state)
 {
     stage *s = *state;
-    output o = open_terminal(80);
+    output o = open_terminal(50); /* without a bar */
     pace p = {.secs = 1};
     hs_hook hook = hs_hook_hold(hs_progress(.descriptor = o.to, .last_step = 100));
     open_paced(s, &p, hook);
@@ -120,7 +142,7 @@ static void other_lines_pass_above_it(void **state)
     stage_run(s, "train", 1, 0);
     assert_string_equal(written(&o), "before\r\n\rstep 1/100 1.0%, 1 steps/s, 1:39 left");
     hs_progress_print(hook, "step 1: saved");
-    assert_string_equal(written(&o), "\r                                     \rstep 1: saved\r\n"
+    assert_string_equal(written(&o), "\r                                       \rstep 1: saved\r\n"
                                      "\rstep 1/100 1.0%, 1 steps/s, 1:39 left");
     stage_close(s);
     written(&o);
@@ -247,7 +269,7 @@ static void the_line_can_be_cleared(void **state)
     stage_run(s, "train", 1, 0);
     hs_progress_clear(hook);
     hs_progress_clear(hook);
-    assert_string_equal(written(&o), "\rstep 1, 1 steps/s\r                 \r");
+    assert_string_equal(written(&o), "\rstep 1, 1 steps/s\r                   \r");
     stage_close(s);
     close_output(&o);
 }
@@ -279,12 +301,13 @@ static void any_thread_may_clear_it(void **state)
 static void after_a_resume_the_rate_is_that_of_this_run(void **state)
 {
     stage *s = *state;
-    output o = open_terminal(80);
+    output o = open_terminal(120);
     pace p = {.secs = 2};
     hs_script_set_step(s->script, 1000000);
     open_paced(s, &p, hs_progress(.descriptor = o.to, .last_step = 1000101));
     stage_run(s, "train", 1, 0);
-    assert_string_equal(written(&o), "\rstep 1000001/1000101 100.0%, 0.5 steps/s, 3:20 left");
+    assert_string_equal(written(&o),
+                        "\rstep 1000001/1000101 100.0% [=============================>], 0.5 steps/s, 3:20 left");
     stage_close(s);
     close_output(&o);
 }
@@ -299,7 +322,7 @@ static void the_time_left_is_that_at_this_rate(void **state)
     hs_script_steps_per_run(s->script, 80);
     open_paced(s, &p, hs_progress(.descriptor = o.to, .last_step = 10000, .tensors = HS_NAMES("loss")));
     stage_run(s, "train", 1, 0);
-    assert_contains(written(&o), "step 1200/10000 12.0%, 80 steps/s, 1:50 left, loss = 0.25");
+    assert_contains(written(&o), "step 1200/10000 12.0% [=>             ], 80 steps/s, 1:50 left, loss = 0.25");
     stage_close(s);
     close_output(&o);
 }
@@ -459,6 +482,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(a_terminal_has_one_line_that_is_rewritten),
+        with_stage(the_bar_is_as_long_as_the_terminal_lets_it_be),
         with_stage(other_lines_pass_above_it),
         with_stage(elsewhere_they_are_just_printed),
         with_stage(it_is_cut_to_the_terminals_width),
