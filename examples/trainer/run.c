@@ -5,6 +5,8 @@
 #include "fresh.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int64_t or_never(int64_t n)
@@ -26,6 +28,19 @@ static bool in_model_dir(const struct run *run, const char *name, char *path, si
         return true;
     path[0] = '\0'; /* a truncated path may name another file */
     return false;
+}
+
+/* Creates all levels of the model directory, so that hooks can write to it from the first moment on. Errors are left to the
+ * first write. */
+static void make_model_dir(const struct run *run)
+{
+    char path[4096];
+    if (!in_model_dir(run, "", path, sizeof path))
+        return;
+    for (char *slash = path + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+        *slash = '\0';
+        mkdir(path, 0777);
+    }
 }
 
 /* Deletes the previous run and its evaluations. */
@@ -51,6 +66,7 @@ hs_code run_prepare(struct run *run, hs_error *err)
     if ((code = trainer_init(&run->trainer, options, err)) ||
         (options->fresh && run->trainer.replicas.rank == 0 && (code = delete_previous(run, err))))
         return code;
+    make_model_dir(run);
     run->graph = trainer_graph(&run->trainer, &run->log.env);
     hs_saver_options saver = HS_INIT(hs_saver_options, .env = &run->log.env, .max_to_keep = or_never(options->keep));
     if (!(run->saver = hs_saver_new(&saver, err)))

@@ -219,6 +219,11 @@ class Messages(TrainerCase):
             self.assertRegex(line, rf"^step {120 * epoch}, epoch {epoch}/2: loss = \d\.\d{{4}}, test accuracy = 0\.\d{{4}}$")
         self.assertNotIn("steps/s", log)
 
+    def test_a_directory_in_a_new_directory_is_no_reason_for_a_warning(self):
+        log = self.log_of("--max-steps", "10", "--model-dir", self.path("new/runs/run"))
+        self.assertNotIn("warning", log)
+        self.assertTrue((self.directory / "new/runs/run/heartbeat.json").exists())
+
     def test_a_resume_with_other_threads_says_what_it_changes(self):
         self.log_of("--max-steps", "10")
         self.assertNotIn("--threads", self.log_of("--max-steps", "20"))
@@ -351,7 +356,7 @@ class Run(TrainerCase):
         self.assertEqual([path for path in self.project.rglob("*") if "mine" in path.name], [])
 
     def test_without_any_the_model_is_in_the_project(self):
-        model = self.project / "build/fashion-mnist"
+        model = self.project / "build/runs/fashion-mnist"
         self.assertIn(str(model), self.start())
         self.assertEqual(tf.train.latest_checkpoint(str(model)), str(model / "model.ckpt-20"))
         self.assertEqual(list(self.caller.iterdir()), [])
