@@ -51,11 +51,12 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
     if (run_prepare(run, err) == HS_OK) {
         hs_hook hooks[MAX_HOOKS];
         run_hooks(run, hooks);
-        hs_training_options training = HS_INIT(
-            hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
-            .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
-            .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0, .save_summaries_steps = HS_NEVER,
-            .signals = true, .restore_options = &restore, .group = replicas_group(&run->trainer.replicas));
+        hs_training_options training =
+            HS_INIT(hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
+                    .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
+                    .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
+                    .save_summaries_steps = HS_NEVER, .no_initial_checkpoint = true, .signals = true,
+                    .restore_options = &restore, .group = replicas_group(&run->trainer.replicas));
         session = hs_training_session_open(hs_graph_backend(run->graph), &training, err);
     }
     while (!hs_session_should_stop(session))

@@ -102,7 +102,7 @@ static size_t reporting_hooks(struct run *run, hs_hook *hooks)
                                        .formatter = format_line, .user = run);
     if (options->metrics_steps)
         hooks[n++] = hs_metrics_file(.path = options->metrics ? options->metrics : metrics, .tensors = HS_NAMES("loss"),
-                                     .when = every_and_last(options, options->metrics_steps));
+                                     .every_n_steps = options->metrics_steps);
     if (options->summary_steps)
         hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/" LOSS_TAG), .summary_dir = options->model_dir,
                                       .when = every_and_last(options, options->summary_steps));

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trainer of the examples: its files, and that it loses nothing when it is killed."""
+import fcntl
 import os
+import pty
 import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
+import sys
+import termios
 import time
 import unittest
 
@@ -14,6 +19,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import support
 from support import TestCase, tf
+
+sys.path.append(str(support.SOURCE / "tests/docs"))
+import blocks
 
 TRAINER = support.BUILD / "examples/trainer/trainer"
 TOOL = support.BUILD / "src/tool/hooksess"
@@ -138,7 +146,6 @@ class Files(TrainerCase):
         self.assertEqual([step for step, _ in points], [60, 120, 130])
         self.assertEqual(points[-1][1], accuracy)
         self.assertEqual(self.assert_one_line("run")[-2:], [121, 130])
-        self.assertEqual((self.directory / "run/metrics.csv").read_text().splitlines()[-1].split(",")[0], "130")
 
     def test_every_step_has_its_loss(self):
         self.train("run", *SMALL)
@@ -360,6 +367,110 @@ class Run(TrainerCase):
         self.assertIn(str(model), self.start())
         self.assertEqual(tf.train.latest_checkpoint(str(model)), str(model / "model.ckpt-20"))
         self.assertEqual(list(self.caller.iterdir()), [])
+
+
+VARIES = [  # in the README's output
+    r"(?<=loss = )\d\.\d+",  # OpenBLAS adds in an order that depends on the processor
+    r"(?<=accuracy = 0\.8)\d+|(?<=accuracy 0\.8)\d+",
+    r"\b[\d.]+ s\b",  # a time
+    r"(?<=step |ckpt-)1[4-9]\d\d",  # Ctrl-C comes a moment after step 1407
+]
+CTRL_C = "\x03"
+
+
+class Terminal:
+    """A terminal of 80 columns with a program in it. `output` is what it has written, `screen` what is left to read."""
+
+    def __init__(self, command, directory, environment):
+        self.output = ""
+        self.process, self.descriptor = pty.fork()
+        if not self.process:
+            os.chdir(directory)
+            os.execvpe(command[0], command, environment)
+        fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 80, 0, 0))
+
+    def write(self, text):
+        os.write(self.descriptor, text.encode())
+
+    def read_until(self, text):
+        """Reads until the program has written the text, or has ended."""
+        while text not in self.output:
+            try:
+                more = os.read(self.descriptor, 1 << 16)
+            except OSError:  # the program has ended
+                break
+            self.output += more.decode()
+
+    def finish(self):
+        """Returns the exit code."""
+        self.read_until("\0")
+        os.close(self.descriptor)
+        return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+
+    def screen(self):
+        lines = []
+        for written in self.output.replace("\r\n", "\n").split("\n"):
+            line, column = [], 0
+            for character in written:
+                if character == "\r":
+                    column = 0
+                else:
+                    line[column:column + 1] = character
+                    column += 1
+            lines.append("".join(line).rstrip())
+        return lines
+
+
+class Readme(Run):
+    """The output of examples/run that README.md shows."""
+
+    def run_in_terminal(self, typed=None):
+        environment = {**os.environ, "PATH": f"{self.directory / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+        terminal = Terminal(["examples/run"], self.project, environment)
+        if typed:
+            terminal.read_until("epoch 3/10")
+            terminal.write(typed)
+        code = terminal.finish()
+        # Saves every 10 seconds depend on the time.
+        lines = [line.replace(str(self.project), "/root/hooksess") for line in terminal.screen()]
+        return code, "\n".join(line for line in lines if not re.match(r"step \d+: saved ", line))
+
+    def test_it_is_what_a_terminal_shows(self):
+        shown = [block for block in blocks.parse(support.SOURCE / "README.md") if "$ examples/run" in block.lines]
+        self.assertEqual(len(shown), 1)
+        block = shown[0]
+        block.varies = [("same" if "1[4-9]" in expression else "varies", expression) for expression in VARIES]
+        (_, nothing), (_, first), (_, second) = blocks.commands(block)
+        self.assertEqual(nothing, [])
+        self.assertEqual(first.count("^C"), 1)
+        code, printed = self.run_in_terminal(CTRL_C)
+        self.assertEqual(code, 75, printed)
+        blocks.compare(block, "examples/run", ["..." if line == "^C" else line for line in first], printed)
+        code, printed = self.run_in_terminal()
+        self.assertEqual(code, 0, printed)
+        blocks.compare(block, "examples/run", second, printed)
+
+    def test_interrupted_and_resumed_it_is_an_uninterrupted_run(self):
+        self.run_in_terminal(CTRL_C)
+        resumed = self.run_in_terminal()[1]
+        shutil.rmtree(self.project / "build/runs")
+        whole = self.run_in_terminal()[1]
+        for line in re.findall(r"^step \d+, epoch .*|^test accuracy .*", resumed, re.M):
+            self.assertIn(line, whole)
+        self.assertEqual(len(re.findall("^step .*, epoch", whole, re.M)), 10)
+
+    def test_the_commands_that_it_prints_run(self):
+        tool = self.project / "build/release/src/tool/hooksess"
+        tool.parent.mkdir(parents=True)
+        tool.symlink_to(TOOL)
+        printed = self.start("--epochs", "1", "--fresh")
+        chart = re.search("A chart in the terminal: +(.*)", printed)[1]
+        done = subprocess.run(chart, shell=True, cwd=self.caller, capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("curves/loss", done.stdout)
+        self.assertRegex(printed, r"Train further: +\S+run .* --max-steps N\n")
+        self.assertNotRegex(printed, r"Train further: .*--fresh")
+        self.assertRegex(printed, r"Start again from step 0: .* --fresh\n")
 
 
 class Modes(TrainerCase):
