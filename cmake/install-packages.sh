@@ -14,11 +14,11 @@ for what in "$@"; do
     test) packages="$packages ca-certificates clang g++ libcmocka-dev mandoc protobuf-compiler python3 python3-venv"
           packages="$packages chromium chromium-driver fonts-dejavu-core git procps" ;;
     package) packages="$packages build-essential debhelper libcmocka-dev libopenmpi-dev lintian python3" ;;
-    *) echo "install-packages.sh: '$what' is none of build, train, mpi, tensorflow, test, nightly and package" >&2; exit 2 ;;
+    *) echo "install-packages.sh: '$what' is unknown: choose build, train, mpi, tensorflow, test, nightly or package" >&2; exit 2 ;;
     esac
 done
 
-command -v dpkg-query >/dev/null || { echo "This is no Debian. Install the like of these, and go on by hand: $packages" >&2; exit 1; }
+command -v dpkg-query >/dev/null || { echo "This system is not Debian or Ubuntu. Install packages like these, then build with cmake: $packages" >&2; exit 1; }
 missing=
 for package in $packages; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing="$missing $package"
@@ -27,7 +27,7 @@ done
 
 sudo=
 if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null || { echo "These packages are missing, and there is no sudo to install them with:$missing" >&2; exit 1; }
+    command -v sudo >/dev/null || { echo "Packages are missing, and sudo is not installed. As root, run: apt-get install$missing" >&2; exit 1; }
     sudo=sudo
 fi
 echo "Installing$missing"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-tensorflow.sh VENV [PACKAGE...]: TensorFlow in a Python environment of its own, and what else is named, such as
-# 'tensorboard>=2.16'. What is there is left as it is.
+# install-tensorflow.sh VENV [PACKAGE...]: creates the Python environment VENV with TensorFlow and these packages, such as
+# 'tensorboard>=2.16'. Installs only what is missing.
 set -eu
 venv=$1
 shift

@@ -29,8 +29,8 @@ static hs_code advise(hs_error *err)
     char problem[HS_MESSAGE_SIZE];
     snprintf(problem, sizeof problem, "%s", err->message);
     return hs_error_set(err, err->code,
-                        "%.700s; install Debian's package dataset-fashion-mnist (again), or name the folder that has the "
-                        "data with --data",
+                        "%.700s; install Debian's package dataset-fashion-mnist, or give the folder of the data: --data "
+                        "DIR",
                         problem);
 }
 

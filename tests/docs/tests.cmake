@@ -22,7 +22,7 @@ if(HOOKSESS_INSTALL AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE AND TARG
   # README.md, docs/guide/hooks.md, ...: docs/README, docs/guide-hooks, ...
   file(GLOB documents RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md
        ${PROJECT_SOURCE_DIR}/docs/guide/*.md ${PROJECT_SOURCE_DIR}/docs/cookbook.md ${PROJECT_SOURCE_DIR}/docs/estimators.md
-       ${PROJECT_SOURCE_DIR}/examples/adopt/*/README.md)
+       ${PROJECT_SOURCE_DIR}/examples/adopt/README.md ${PROJECT_SOURCE_DIR}/examples/adopt/*/README.md)
   if(NOT TARGET hooksess_tensorflow OR NOT HOOKSESS_PYTHON)
     list(REMOVE_ITEM documents docs/guide/tensorflow-graphs.md docs/guide/coming-from-tensorflow.md)
   endif()

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
 import types
@@ -237,9 +238,54 @@ class Resumed(BrowserCase):
         self.wait_for_words("Started:", "Resumed at step 120:", "--learning-rate 0.01")
 
 
+def save_picture(browser, name):
+    """Writes a picture of the documents, if the environment has HOOKSESS_PICTURES, which is the folder."""
+    if "HOOKSESS_PICTURES" in os.environ:
+        browser.save_screenshot(pathlib.Path(os.environ["HOOKSESS_PICTURES"], name).absolute())
+
+
+class Example(BrowserCase):
+    """The run of examples/run, interrupted and continued."""
+
+    @classmethod
+    def make_run(cls):
+        command = [TRAINER, "--model-dir", str(cls.directory / "fashion-mnist"), "--no-progress"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            for line in process.stderr:
+                if "epoch 3/10" in line:
+                    process.send_signal(signal.SIGINT)
+        if process.returncode != 75:
+            raise AssertionError(f"exit code {process.returncode}")
+        subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT)
+
+    @classmethod
+    def points(cls, tag):
+        return cls.server.get("scalars/scalars", run="fashion-mnist", tag=tag) or []
+
+    @classmethod
+    def wait_until_read(cls):
+        cls.server.wait(lambda: all(max((step for _, step, _ in cls.points(tag)), default=0) == 4690 for tag in (LOSS, ACCURACY)))
+
+    def test_the_charts_end_with_the_training(self):
+        steps = [step for _, step, _ in self.points(ACCURACY)]
+        self.assertEqual(steps, list(range(469, 4691, 469)))
+        self.assertEqual([step for _, step, _ in self.points(LOSS)], [*range(1, 4690, 100), 4690])
+
+    def test_time_series_open_with_loss_and_accuracy(self):
+        self.browser.resize(1000, 880)
+        self.open("timeseries")
+        script = "return all('.group-title').map(title => text(title).trim());"
+        groups = self.wait_for(lambda groups: len(groups) >= 4, "the groups of charts", script)
+        self.assertEqual([group for group in groups if group != "Pinned"][:2], ["curves", "global_step"])
+        self.wait_for_words("curves /loss", "curves /test_accuracy", "4,690", "fashion-mnist")
+        self.browser.run("all('.settings-button').forEach(button => button.click());")  # hides them
+        script = "return all('scalar-card').map(card => card.getBoundingClientRect()).map(box => [box.x, box.y, box.width]);"
+        self.wait_for(lambda boxes: len(boxes) > 1 and boxes[0][1] == boxes[1][1], "two charts side by side", script)
+        save_picture(self.browser, "trainer.png")
+
+
 class Killed(BrowserCase):
-    """The program of README.md, killed and started again. If the environment has HOOKSESS_PICTURE, the picture in README.md is
-    written to this file."""
+    """The program of examples/adopt, killed and started again."""
 
     @classmethod
     def make_run(cls):
@@ -265,8 +311,7 @@ class Killed(BrowserCase):
         self.browser.run("all('tf-scalar-card [icon=fullscreen], [icon=fullscreen]').find(shown).click();")
         wide = "return all('tf-scalar-card').filter(shown).map(card => card.getBoundingClientRect().width);"
         self.wait_for(lambda widths: widths and widths[0] > 500, "a large chart", wide)
-        if "HOOKSESS_PICTURE" in os.environ:
-            self.browser.save_screenshot(pathlib.Path(os.environ["HOOKSESS_PICTURE"]).absolute())
+        save_picture(self.browser, "tensorboard.png")
 
 
 if __name__ == "__main__":
