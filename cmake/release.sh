@@ -49,7 +49,7 @@ prepare() {
         replace include/hooksess/version.h "s/^(#define HS_VERSION_MAJOR +)[0-9]+/\1$major/
             s/^(#define HS_VERSION_MINOR +)[0-9]+/\1$minor/
             s/^(#define HS_VERSION_PATCH +)[0-9]+/\1$patch/; s/^(#define HS_VERSION_STRING ).*/\1\"$version\"/"
-        replace python/pyproject.toml "s/^version = .*/version = \"$version\"/"
+        replace python/hooksess/__init__.py "s/^__version__ = .*/__version__ = \"$version\"/"
         replace docs/install.md "s|hooksess-$old\\.tar|hooksess-$version.tar|g"
     fi
     # Debian's own package of a version ends in -1 and replaces this one.

@@ -6,14 +6,17 @@
     with hooksess.Checkpoint("run") as checkpoint:
         weights = checkpoint["weights"]
     loss = hooksess.scalars("run", "loss")
-    print(loss.steps, loss.values, hooksess.status("run"))
+    print(loss.step, loss.value, hooksess.status("run"))
 
 Nothing is ever written. Checkpoints and event files are read by the installed C library.
 """
 from hooksess._checkpoint import Checkpoint, State, TensorInfo, latest
-from hooksess._events import Damage, Event, Scalars, Value, all_scalars, events, scalars
-from hooksess._library import Error, load, version
+from hooksess._events import Damage, Event, Scalars, Value, all_scalars, events, frame, scalars
+from hooksess._library import Error, NotFoundError, load, version
+from hooksess._messages import Histogram
 from hooksess._status import Failure, HookFailures, Outcome, Status, outcome, status
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Checkpoint",
@@ -21,7 +24,9 @@ __all__ = [
     "Error",
     "Event",
     "Failure",
+    "Histogram",
     "HookFailures",
+    "NotFoundError",
     "Outcome",
     "Scalars",
     "State",
@@ -30,6 +35,7 @@ __all__ = [
     "Value",
     "all_scalars",
     "events",
+    "frame",
     "latest",
     "load",
     "outcome",

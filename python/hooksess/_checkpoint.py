@@ -13,11 +13,9 @@ from types import EllipsisType, TracebackType
 from typing import Any
 
 import numpy
-import numpy.typing
 
 from hooksess._library import (
     DATA_LOSS,
-    NOT_FOUND,
     Bytes,
     Error,
     ErrorStruct,
@@ -26,19 +24,15 @@ from hooksess._library import (
     encode,
     encode_path,
     error_of,
+    existing_directory,
     library,
+    not_found,
 )
+from hooksess._names import Named, unknown
+from hooksess._types import STRING, Array, numpy_type
 
-Array = numpy.typing.NDArray[Any]
 Index = int | slice | EllipsisType
 
-STRING, BFLOAT16 = 7, 14
-# TensorFlow's numbers of types. Quantized numbers are read as integers.
-_TYPES = {
-    1: numpy.float32, 2: numpy.float64, 3: numpy.int32, 4: numpy.uint8, 5: numpy.int16, 6: numpy.int8, 8: numpy.complex64,
-    9: numpy.int64, 10: numpy.bool_, 11: numpy.int8, 12: numpy.uint8, 13: numpy.int32, 15: numpy.int16, 16: numpy.uint16,
-    17: numpy.uint16, 18: numpy.complex128, 19: numpy.float16, 22: numpy.uint32, 23: numpy.uint64,
-}
 _OWN = "hooksess/"
 _STATES = ("hooksess/state/", "hooksess/hook/", "hooksess/schedule/")
 
@@ -48,7 +42,8 @@ class TensorInfo:
     """Type and shape of a tensor in a checkpoint."""
 
     name: str
-    dtype: str  # TensorFlow's name, such as "float" or "bfloat16"; or that of the file, such as "F8_E4M3"
+    dtype: numpy.dtype[Any]  # of the array that is read
+    stored_as: str  # the name of the type in the file, such as "float", "bfloat16" or "F8_E4M3"
     shape: tuple[int, ...] | None  # None: the rank is unknown, or above 8
     bytes: int  # of its elements; strings: also of their text
 
@@ -64,9 +59,12 @@ class State:
 
 
 def latest(directory: str | os.PathLike[str]) -> str | None:
-    """Returns the prefix of the newest checkpoint in a directory, such as "run/model.ckpt-1000". None: it has no checkpoint."""
+    """Returns the prefix of the newest checkpoint in a directory, such as "run/model.ckpt-1000". None: it has no checkpoint.
+
+    Raises FileNotFoundError if there is no directory.
+    """
     lib, error = library(), ErrorStruct()
-    found = lib.hs_checkpoint_latest(None, encode_path(directory), None, ctypes.byref(error))
+    found = lib.hs_checkpoint_latest(None, encode_path(existing_directory(directory)), None, ctypes.byref(error))
     if not found:
         if error.code:
             raise error_of(error)
@@ -82,17 +80,9 @@ def _prefix_of(path: str | os.PathLike[str]) -> str:
     if os.path.isdir(text):
         found = latest(text)
         if found is None:
-            raise Error(NOT_FOUND, "NOT_FOUND", 0, f"directory '{text}' has no checkpoint")
+            raise not_found(f"directory '{text}' has no checkpoint")
         return found
     return text.removesuffix(".index")
-
-
-def _bfloat16() -> Any:
-    try:
-        import ml_dtypes  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    except ImportError:
-        return numpy.uint16
-    return ml_dtypes.bfloat16
 
 
 class Checkpoint(Mapping[str, Array]):
@@ -151,14 +141,15 @@ class Checkpoint(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self:
-            raise KeyError(name)
+            raise self._unknown(name)
         return self.read(name)
 
     def info(self, name: str) -> TensorInfo:
-        """Describes a variable without reading it."""
-        tensor = self._tensors[name]
-        dtype = decode(self._library.hs_checkpoint_dtype_name(self._open(), encode(name)))
-        return TensorInfo(name, dtype, tuple(tensor.dims[: tensor.rank]) if tensor.rank >= 0 else None, tensor.bytes)
+        """Describes a variable without reading it. Raises KeyError for an unknown name."""
+        tensor = self._tensor(name)
+        stored_as = decode(self._library.hs_checkpoint_dtype_name(self._open(), encode(name)))
+        dtype = (numpy_type(tensor.dtype) if tensor.rank >= 0 else None) or numpy.dtype(numpy.uint8)
+        return TensorInfo(name, dtype, stored_as, tuple(tensor.dims[: tensor.rank]) if tensor.rank >= 0 else None, tensor.bytes)
 
     def read(self, name: str, part: Index | tuple[Index, ...] = ...) -> Array:
         """Reads a variable, or a rectangular part of it.
@@ -171,11 +162,11 @@ class Checkpoint(Mapping[str, Array]):
 
         Raises KeyError for an unknown name, IndexError for a part outside of the variable, and Error.
         """
-        tensor = self._tensors[name]
+        tensor = self._tensor(name)
         if part is ...:
             return self._read_all(name, tensor)
         starts, lengths, kept = _box(part, tuple(tensor.dims[: max(tensor.rank, 0)]))
-        dtype = self._dtype(name, tensor)
+        dtype = self._dtype_of_part(name, tensor)
         array = numpy.empty(math.prod(lengths), dtype)
         dims = ctypes.c_int64 * max(len(starts), 1)
         error = ErrorStruct()
@@ -189,7 +180,8 @@ class Checkpoint(Mapping[str, Array]):
     def states(self) -> dict[str, State]:
         """Reads what the checkpoint holds besides variables, by name ("state/NAME", "hook/NAME", "schedule/NAME")."""
         keys = [key for key in self._tensors if key.startswith(_STATES) and ":" not in key]
-        return {state.name: state for state in map(self._state, keys)}
+        found = map(self._state, keys)
+        return Named("state", self.prefix, ((state.name, state) for state in found))
 
     def verify(self) -> None:
         """Reads and verifies the index and every tensor. Raises Error if one is damaged."""
@@ -217,18 +209,25 @@ class Checkpoint(Mapping[str, Array]):
             raise ValueError("the checkpoint is closed")
         return self._reader
 
-    def _dtype(self, name: str, tensor: Tensor) -> Any:
-        if tensor.dtype == BFLOAT16:
-            return _bfloat16()
+    def _unknown(self, name: object) -> KeyError:
+        return unknown("variable", name, self.prefix, self)
+
+    def _tensor(self, name: str) -> Tensor:
+        try:
+            return self._tensors[name]
+        except KeyError:
+            raise self._unknown(name) from None
+
+    def _dtype_of_part(self, name: str, tensor: Tensor) -> numpy.dtype[Any]:
         if tensor.dtype == STRING:
             raise TypeError(f"a part of '{name}' cannot be read: strings have no fixed size; read all of them")
-        if tensor.dtype not in _TYPES:
+        dtype = numpy_type(tensor.dtype)
+        if dtype is None:
             raise TypeError(f"'{name}' has the unknown type {tensor.dtype}")
-        return _TYPES[tensor.dtype]
+        return dtype
 
     def _read_all(self, name: str, tensor: Tensor) -> Array:
-        is_text = tensor.dtype == STRING
-        is_known = tensor.rank >= 0 and (is_text or tensor.dtype == BFLOAT16 or tensor.dtype in _TYPES)
+        dtype = numpy_type(tensor.dtype)
         array: Array = numpy.empty(tensor.bytes, numpy.uint8)
         error = ErrorStruct()
         with self._lock:
@@ -236,10 +235,10 @@ class Checkpoint(Mapping[str, Array]):
                                                     ctypes.byref(error))
         if code:
             raise error_of(error)
-        if not is_known:
+        if dtype is None or tensor.rank < 0:
             return array
         shape = tuple(tensor.dims[: tensor.rank])
-        return _strings(array, shape) if is_text else array.view(self._dtype(name, tensor)).reshape(shape)
+        return _strings(array, shape) if tensor.dtype == STRING else array.view(dtype).reshape(shape)
 
 
 def _strings(buffer: Array, shape: tuple[int, ...]) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import threading
 from typing import Any
@@ -123,8 +124,6 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hs_version": (ctypes.c_char_p, []),
     "hs_struct_size": (ctypes.c_size_t, [ctypes.c_char_p]),
     "hs_code_name": (ctypes.c_char_p, [ctypes.c_int]),
-    "hs_dtype_name": (ctypes.c_char_p, [ctypes.c_int]),
-    "hs_dtype_size": (ctypes.c_size_t, [ctypes.c_int]),
     "hs_env_free": (None, [ctypes.c_void_p, ctypes.c_void_p]),
     "hs_checkpoint_latest": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, _ERROR]),
     "hs_checkpoint_dtype_name": (ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_char_p]),
@@ -161,7 +160,7 @@ class Error(Exception):
     """
 
     def __init__(self, code: int, name: str, os_error: int, message: str) -> None:
-        super().__init__(code, name, os_error, message)
+        Exception.__init__(self, code, name, os_error, message)  # also of NotFoundError: these are not OSError's arguments
         self.code = code
         self.name = name
         self.os_error = os_error
@@ -169,6 +168,28 @@ class Error(Exception):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.message}"
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """The error NOT_FOUND: a path does not exist, or has no checkpoint or event file."""
+
+    def __init__(self, code: int, name: str, os_error: int, message: str) -> None:
+        super().__init__(code, name, os_error, message)
+        self.errno = os_error or errno.ENOENT
+        self.strerror = message
+
+
+def not_found(message: str) -> NotFoundError:
+    return NotFoundError(NOT_FOUND, "NOT_FOUND", errno.ENOENT, message)
+
+
+def existing_directory(path: str | os.PathLike[str]) -> str:
+    """Returns the path. Raises NotFoundError if nothing exists there."""
+    text = os.fsdecode(path)
+    encode_path(path)
+    if not os.path.exists(text):
+        raise not_found(f"directory '{text}' does not exist")
+    return text
 
 
 def _open(path: str | os.PathLike[str] | None) -> ctypes.CDLL:
@@ -238,4 +259,5 @@ def encode_path(path: str | os.PathLike[str]) -> bytes:
 
 def error_of(error: ErrorStruct) -> Error:
     name = library().hs_code_name(error.code).decode()
-    return Error(error.code, name, error.os_error, error.message.decode("utf-8", "backslashreplace"))
+    kind = NotFoundError if error.code == NOT_FOUND else Error
+    return kind(error.code, name, error.os_error, error.message.decode("utf-8", "backslashreplace"))

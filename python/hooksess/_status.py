@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Callable, TypeVar
 
+from hooksess._library import existing_directory
+
 T = TypeVar("T")
 
 
@@ -76,7 +78,7 @@ def _open_regular(path: str, flags: int) -> int:
 
 def _read(directory: str | os.PathLike[str], name: str, make: Callable[[dict[str, Any]], T]) -> T | None:
     """Returns what `make` makes of the fields of a file. None: there is no such file."""
-    path = os.path.join(os.fsdecode(directory), name)
+    path = os.path.join(existing_directory(directory), name)
     try:
         with open(path, encoding="utf-8", opener=_open_regular) as file:
             found = json.load(file)
@@ -110,7 +112,10 @@ def _make_status(found: dict[str, Any]) -> Status:
 
 
 def status(directory: str | os.PathLike[str]) -> Status | None:
-    """Returns the state of the training in a directory. None: it has written none. Raises ValueError for a damaged file."""
+    """Returns the state of the training in a directory. None: it has written none.
+
+    Raises FileNotFoundError if there is no directory, and ValueError for a damaged file.
+    """
     return _read(directory, "status.json", _make_status)
 
 
@@ -138,5 +143,8 @@ def _make_outcome(found: dict[str, Any]) -> Outcome:
 
 
 def outcome(directory: str | os.PathLike[str]) -> Outcome | None:
-    """Returns how the training in a directory ended. None: it runs, or it was killed. Raises ValueError for a damaged file."""
+    """Returns how the training in a directory ended. None: it runs, or it was killed.
+
+    Raises FileNotFoundError if there is no directory, and ValueError for a damaged file.
+    """
     return _read(directory, "outcome.json", _make_outcome)

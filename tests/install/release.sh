@@ -55,7 +55,7 @@ commit
 refuse "a release 9.0 needs symbols of version HOOKSESS_9.0" prepare 9.0.0
 refuse "CHANGELOG.md says nothing about 0.1.8" prepare 0.1.8
 try "prepare" cmake/release.sh prepare 0.1.7
-grep -qx 'version = "0.1.7"' python/pyproject.toml || fail "the Python package has another version"
+grep -qx '__version__ = "0.1.7"' python/hooksess/__init__.py || fail "the Python package has another version"
 ! cmake/release.sh archive "$work/out" >"$work/log" 2>&1 || fail "an archive of files that are not committed"
 commit
 try "archive" cmake/release.sh archive "$work/out"

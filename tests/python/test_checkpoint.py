@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints that the C library writes are numpy arrays."""
+import errno
 import gc
 import os
 import pathlib
+import pickle
 import struct
 import sys
 import threading
@@ -22,7 +24,8 @@ class Trained(TestCase):
 
     def test_the_newest_checkpoint_of_a_directory_is_found(self):
         self.assertEqual(hooksess.latest(self.directory), str(self.directory / "model.ckpt-5"))
-        self.assertIsNone(hooksess.latest(self.directory.parent / "no such directory"))
+        (self.directory / "empty").mkdir()
+        self.assertIsNone(hooksess.latest(self.directory / "empty"))
 
     def test_a_checkpoint_is_named_by_directory_prefix_or_index_file(self):
         for path, step in ((self.directory, 5), (self.directory / "model.ckpt-2", 2), (f"{self.directory}/model.ckpt-4.index", 4)):
@@ -44,7 +47,21 @@ class Trained(TestCase):
 
     def test_a_variable_is_described_without_being_read(self):
         with hooksess.Checkpoint(self.directory) as checkpoint:
-            self.assertEqual(checkpoint.info("weights"), hooksess.TensorInfo("weights", "float", (2, 3), 24))
+            self.assertEqual(checkpoint.info("weights"), hooksess.TensorInfo("weights", numpy.dtype("float32"), "float", (2, 3), 24))
+
+    def test_an_unknown_name_is_a_key_error_with_checkpoint_and_near_names(self):
+        with hooksess.Checkpoint(self.directory) as checkpoint:
+            uses = (("weihgts", "weights", checkpoint.__getitem__), ("weight", "weights", checkpoint.info), ("weigths", "weights", checkpoint.read),
+                    ("global_stp", "global_step", checkpoint.__getitem__), ("position", "state/position", checkpoint.states().__getitem__))
+            for name, near, use in uses:
+                with self.subTest(name=name), self.assertRaises(KeyError) as raised:
+                    use(name)
+                (message,) = raised.exception.args
+                self.assertRegex(message, f"^no (variable|state) '{name}' in '{checkpoint.prefix}'; near names: .*'{near}'")
+            with self.assertRaises(KeyError) as raised:
+                checkpoint["xyzzy"]
+            self.assertEqual(raised.exception.args, (f"no variable 'xyzzy' in '{checkpoint.prefix}'",))
+            self.assertIsNone(checkpoint.get("xyzzy"))
 
     def test_states_have_bytes_version_and_identity(self):
         with hooksess.Checkpoint(self.directory) as checkpoint:
@@ -72,8 +89,8 @@ class Trained(TestCase):
         path = self.directory / "weights.safetensors"
         path.write_bytes(struct.pack("<Q", len(header)) + header + b"\x38\xb8\x07")
         with hooksess.Checkpoint(path) as checkpoint:
-            self.assertEqual(checkpoint.info("w"), hooksess.TensorInfo("w", "F8_E4M3", (2,), 2))
-            self.assertEqual(checkpoint.info("r"), hooksess.TensorInfo("r", "uint8", None, 1))
+            self.assertEqual(checkpoint.info("w"), hooksess.TensorInfo("w", numpy.dtype("uint8"), "F8_E4M3", (2,), 2))
+            self.assertEqual(checkpoint.info("r"), hooksess.TensorInfo("r", numpy.dtype("uint8"), "uint8", None, 1))
             assert_array_equal(checkpoint["w"], numpy.array([0x38, 0xb8], numpy.uint8))
             assert_array_equal(checkpoint["r"], numpy.array([7], numpy.uint8))
             with self.assertRaisesRegex(TypeError, "'w' has the unknown type 0"):
@@ -138,12 +155,19 @@ class Trained(TestCase):
 
 
 class Failures(TestCase):
-    def test_a_missing_checkpoint_is_an_error(self):
-        for path in (self.directory / "none", self.directory):
-            with self.assertRaises(hooksess.Error) as raised:
-                hooksess.Checkpoint(path)
-            self.assertEqual((raised.exception.code, raised.exception.name), (5, "NOT_FOUND"))
-            self.assertIn(str(path), str(raised.exception))
+    def test_a_missing_path_is_a_file_not_found_error(self):
+        none = self.directory / "none"
+        for use, path in ((hooksess.Checkpoint, none), (hooksess.Checkpoint, self.directory), (hooksess.latest, none), (hooksess.status, none),
+                          (hooksess.outcome, none), (lambda path: list(hooksess.events(path)), none),
+                          (lambda path: hooksess.scalars(path, "loss"), none), (hooksess.all_scalars, none)):
+            with self.subTest(use=use, path=path), self.assertRaises(FileNotFoundError) as raised:
+                use(path)
+            error = raised.exception
+            self.assertIsInstance(error, hooksess.Error)
+            self.assertEqual((error.code, error.name, error.errno), (5, "NOT_FOUND", errno.ENOENT))
+            self.assertIn(str(path), str(error))
+            copy = pickle.loads(pickle.dumps(error))
+            self.assertEqual((type(copy), str(copy), copy.errno), (type(error), str(error), errno.ENOENT))
 
     def test_a_damaged_state_file_is_an_error(self):
         (self.directory / "checkpoint").write_text("model_checkpoint_path: {")
@@ -175,7 +199,8 @@ class AllTypes(TestCase):
             with self.subTest(dtype=name):
                 array = self.checkpoint[f"types/{name}"]
                 self.assertEqual((array.dtype, array.shape), (numpy.dtype(dtype), (3, 5)))
-                self.assertEqual(self.checkpoint.info(f"types/{name}").dtype, name)
+                info = self.checkpoint.info(f"types/{name}")
+                self.assertEqual((info.dtype, info.stored_as), (array.dtype, name))
 
     def test_read_values_equal_saved_values(self):
         seed = 0
@@ -187,6 +212,8 @@ class AllTypes(TestCase):
     def test_bfloat16_has_its_bits_with_and_without_ml_dtypes(self):
         with mock.patch.dict(sys.modules, {"ml_dtypes": None}):
             raw = self.checkpoint["types/bfloat16"]
+            info = self.checkpoint.info("types/bfloat16")
+        self.assertEqual((info.dtype, info.stored_as), (numpy.dtype("uint16"), "bfloat16"))
         self.assertEqual(raw.dtype, numpy.uint16)
         wide = (raw.astype(numpy.uint32) << 16).view(numpy.float32)
         assert_array_equal(wide * 4, numpy.rint(wide * 4))  # the values are quarters
@@ -237,7 +264,8 @@ class Strings(TestCase):
         self.make(self.directory / "s", f"={b'names'.hex()} 7 2,2, ={','.join(text.hex() for text in texts)}\n")
         with hooksess.Checkpoint(self.directory / "s") as checkpoint:
             self.assertEqual(checkpoint["names"].tolist(), [texts[:2], texts[2:]])
-            self.assertEqual(checkpoint.info("names").dtype, "string")
+            info = checkpoint.info("names")
+            self.assertEqual((info.dtype, info.stored_as), (checkpoint["names"].dtype, "string"))
             with self.assertRaisesRegex(TypeError, "names"):
                 checkpoint.read("names", 0)
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event files that the C library writes are iterators and numpy arrays."""
+import contextlib
+import dataclasses
 import gc
 import os
 import pathlib
@@ -9,6 +11,11 @@ import hooksess
 import numpy
 from numpy.testing import assert_array_equal
 from support import TestCase, run
+
+try:
+    import pandas
+except ImportError:
+    pandas = None
 
 
 class Training(TestCase):
@@ -21,23 +28,27 @@ class Training(TestCase):
 
     def test_the_points_of_a_tag_are_arrays(self):
         loss = hooksess.scalars(self.directory, "loss")
-        assert_array_equal(loss.steps, numpy.arange(1, 8), strict=True)
-        assert_array_equal(loss.values, numpy.float32([1, 1 / 2, 1 / 3, 1 / 4, -1 / 5, -1 / 6, -1 / 7]).astype(float), strict=True)
-        self.assertTrue((numpy.diff(loss.wall_times) >= 0).all() and loss.wall_times[0] > 1e9)
+        assert_array_equal(loss.step, numpy.arange(1, 8), strict=True)
+        assert_array_equal(loss.value, numpy.float32([1, 1 / 2, 1 / 3, 1 / 4, -1 / 5, -1 / 6, -1 / 7]).astype(float), strict=True)
+        self.assertTrue((numpy.diff(loss.wall_time) >= 0).all() and loss.wall_time[0] > 1e9)
+        self.assertEqual((loss[-1].step, loss[loss.step > 5].value.tolist()), (7, loss.value[5:].tolist()))
 
     def test_obsolete_points_are_there_on_request(self):
         loss = hooksess.scalars(self.directory, "loss", all_points=True)
-        self.assertEqual(loss.steps.tolist(), [1, 2, 3, 4, 5, 5, 6, 7])
-        self.assertEqual(numpy.sign(loss.values).tolist(), [1] * 5 + [-1] * 3)
+        self.assertEqual(loss.step.tolist(), [1, 2, 3, 4, 5, 5, 6, 7])
+        self.assertEqual(numpy.sign(loss.value).tolist(), [1] * 5 + [-1] * 3)
 
     def test_an_unknown_tag_is_a_key_error(self):
-        with self.assertRaisesRegex(KeyError, "no scalar 'los' in"):
-            hooksess.scalars(self.directory, "los")
+        for use in (lambda: hooksess.scalars(self.directory, "los"), lambda: hooksess.all_scalars(self.directory)["los"]):
+            with self.assertRaisesRegex(KeyError, f"no scalar 'los' in '{self.directory}'; near names: 'loss'"):
+                use()
+        with self.assertRaisesRegex(KeyError, "no scalar 'accuracy' in '[^;]*'\"$"):
+            hooksess.scalars(self.directory, "accuracy")
 
     def test_all_tags_are_found(self):
         self.assertEqual(list(hooksess.all_scalars(self.directory)), ["loss"])
         loss = hooksess.all_scalars(self.directory, all_points=True)["loss"]
-        self.assertEqual(loss.steps.tolist(), [1, 2, 3, 4, 5, 5, 6, 7])
+        self.assertEqual(loss.step.tolist(), [1, 2, 3, 4, 5, 5, 6, 7])
 
     def test_session_logs_say_where_a_run_began(self):
         logs = [(event.log, event.step) for event in hooksess.events(self.directory) if event.kind == "session_log"]
@@ -67,7 +78,7 @@ class Training(TestCase):
         self.assertEqual((damages[0].offset, damages[1].bytes), (last.offset, 3))
         self.assertNotIn(last.offset, [event.offset for event in intact])
         with self.assertWarnsRegex(RuntimeWarning, file.name):
-            self.assertEqual(hooksess.scalars(file, "loss").steps.tolist(), [5, 6])
+            self.assertEqual(hooksess.scalars(file, "loss").step.tolist(), [5, 6])
 
     def test_an_error_of_the_callers_function_ends_the_iteration(self):
         def refuse(damage):
@@ -101,6 +112,104 @@ class Training(TestCase):
             hooksess.scalars(self.directory, "loss")
 
 
+@unittest.skipUnless(pandas, "needs pandas")
+class Pandas(TestCase):
+    def setUp(self):
+        super().setUp()
+        run("python/write_run", self.directory, 5, "fail", status=1)
+        run("python/write_run", self.directory, 7)
+
+    def test_the_points_of_a_tag_are_a_data_frame(self):
+        loss = hooksess.scalars(self.directory, "loss")
+        table = pandas.DataFrame(loss)
+        self.assertEqual(list(table.columns), ["step", "value", "wall_time"])
+        self.assertEqual([str(dtype) for dtype in table.dtypes], ["int64", "float64", "float64"])
+        for name in table.columns:
+            assert_array_equal(table[name], loss[name])
+
+    def test_the_points_of_a_tag_are_a_series(self):
+        loss = hooksess.scalars(self.directory, "loss")
+        series = pandas.Series(loss.value, loss.step)
+        self.assertEqual((len(series), series[4]), (7, 0.25))
+
+    def test_all_tags_are_one_table_by_step(self):
+        directory = self.directory / "several"
+        run("interop/write_events", directory, given=b"\n\n")
+        table = hooksess.frame(directory)
+        self.assertEqual(table.index.name, "step")
+        self.assertTrue(table.index.is_monotonic_increasing and table.index.is_unique)
+        for tag, points in hooksess.all_scalars(directory).items():
+            column = table[tag].dropna()
+            assert_array_equal(column.index, points.step)
+            assert_array_equal(column, points.value)
+
+    def test_of_several_values_at_a_step_the_last_one_counts(self):
+        file = min(self.directory.glob("*tfevents*"))
+        copy = self.directory / "copy"
+        copy.mkdir()
+        for name in ("events.out.tfevents.1", "events.out.tfevents.2"):
+            (copy / name).write_bytes(file.read_bytes())
+        self.assertEqual(hooksess.frame(copy)["loss"].tolist(), hooksess.scalars(file, "loss").value.tolist())
+
+
+class Decoded(TestCase):
+    def values(self, *lines):
+        """The values that write_values writes, each a line KIND TAG DTYPE DIMS and an array."""
+        text = ""
+        for i, (line, array) in enumerate(lines):
+            path = self.directory / f"array-{i}"
+            path.write_bytes(array.tobytes())
+            text += f"{line} {path}\n"
+        run("interop/write_values", self.directory / "values", given=text.encode())
+        return {value.tag: value for event in hooksess.events(self.directory / "values") for value in event.values}
+
+    def test_an_image_has_its_pixels(self):
+        random = numpy.random.default_rng(1)
+        # Smooth and noisy rows, so that the writer chooses different filters.
+        smooth = numpy.add.outer(numpy.arange(40) * 3, numpy.arange(50) * 2).astype(numpy.uint8)
+        lines, expected = [], {}
+        for channels in (1, 3, 4):
+            pixels = numpy.stack([smooth + 7 * c for c in range(channels)], axis=-1)
+            pixels[10:20] = random.integers(0, 256, pixels[10:20].shape)
+            lines.append((f"image c{channels} 4 1,40,50,{channels}", pixels))
+            expected[f"c{channels}/image/0"] = pixels
+        found = self.values(*lines)
+        self.assertEqual(set(found), set(expected))
+        for tag, pixels in expected.items():
+            assert_array_equal(found[tag].image(), pixels, strict=True)
+
+    def test_a_histogram_counts_the_numbers(self):
+        numbers = numpy.random.default_rng(2).normal(size=1000).astype(numpy.float32)
+        histogram = self.values(("histogram h 1 1000", numbers))["h"].histogram()
+        self.assertEqual((histogram.min, histogram.max), (numbers.min(), numbers.max()))
+        self.assertEqual((histogram.edges[0], histogram.edges[-1]), (histogram.min, histogram.max))
+        self.assertAlmostEqual(histogram.sum, float(numbers.sum(dtype=float)), places=3)
+        self.assertAlmostEqual(histogram.sum_squares, float((numbers.astype(float) ** 2).sum()), places=2)
+        self.assertEqual((histogram.counts.sum(), histogram.edges.size), (1000, histogram.counts.size + 1))
+        expected, _ = numpy.histogram(numbers, histogram.edges)
+        self.assertLess(abs(histogram.counts - expected).sum(), 10)  # a number on an edge may count in either bucket
+
+    def test_a_tensor_is_an_array(self):
+        numbers = numpy.arange(12, dtype=numpy.float32)
+        value = self.values(("tensor t 1 3,4", numbers))["t"]
+        assert_array_equal(value.tensor(), numbers.reshape(3, 4), strict=True)
+
+    def test_another_kind_is_a_type_error(self):
+        value = self.values(("histogram h 1 3", numpy.ones(3, numpy.float32)))["h"]
+        for use in (value.image, value.tensor):
+            with self.assertRaisesRegex(TypeError, "the value 'h' is of the kind 'histogram'"):
+                use()
+
+    def test_damaged_data_is_a_value_error(self):
+        value = self.values(("image i 4 1,40,50,3", numpy.zeros((40, 50, 3), numpy.uint8)))["i/image/0"]
+        for n in range(0, len(value.data), 3):
+            with self.assertRaisesRegex(ValueError, "cannot decode the image 'i/image/0'"):
+                dataclasses.replace(value, data=value.data[:n]).image()
+        for i in range(len(value.data)):
+            with self.subTest(byte=i), contextlib.suppress(ValueError):
+                dataclasses.replace(value, data=value.data[:i] + b"\xff" + value.data[i + 1 :]).image()
+
+
 class AllKinds(TestCase):
     def setUp(self):
         super().setUp()
@@ -113,6 +222,7 @@ class AllKinds(TestCase):
                          ["start", "checkpoint", "checkpoint", "stop"])
         (graph,) = (event for event in hooksess.events(self.directory) if event.kind == "graph")
         self.assertIn(b"weights", graph.data)
+        self.assertNotIn("weights", repr(graph))
 
     def test_values_have_tag_kind_and_number(self):
         summary = [event for event in hooksess.events(self.directory) if len(event.values) == 2][2]
@@ -121,7 +231,7 @@ class AllKinds(TestCase):
         self.assertEqual(summary.step, 3)
 
     def test_a_tag_may_have_any_letters(self):
-        self.assertEqual(hooksess.scalars(self.directory, "metrics/größe").steps.tolist(), list(range(1, 21)))
+        self.assertEqual(hooksess.scalars(self.directory, "metrics/größe").step.tolist(), list(range(1, 21)))
 
     def test_other_values_have_their_message(self):
         sound = self.directory / "sound"
@@ -132,7 +242,7 @@ class AllKinds(TestCase):
         self.assertEqual({value.kind for value in found.values()}, {"histogram", "image", "audio", "tensor"})
         self.assertTrue(all(value.data and value.scalar is None for value in found.values()))
         (tensor,) = (value for value in found.values() if value.kind == "tensor")
-        self.assertEqual((tensor.tag, tensor.plugin, tensor.dtype, tensor.shape), ("t", "mine", "float", (3, 4)))
+        self.assertEqual((tensor.tag, tensor.plugin, tensor.dtype, tensor.shape), ("t", "mine", numpy.dtype("float32"), (3, 4)))
 
 
 if __name__ == "__main__":

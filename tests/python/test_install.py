@@ -21,11 +21,12 @@ class Install(TestCase):
         self.assertEqual(installed | {"hooksess/__pycache__"}, expected | {"hooksess/__pycache__"})
         self.assertIn("hooksess/py.typed", installed)
         run("python/write_run", self.directory / "run", 3)
-        code = "import hooksess, sys; print(hooksess.__file__, hooksess.Checkpoint(sys.argv[1])['weights'].sum())"
+        code = ("import hooksess, importlib.metadata, sys; print(hooksess.__file__, hooksess.Checkpoint(sys.argv[1])['weights'].sum(),"
+                "importlib.metadata.version('hooksess') == hooksess.__version__)")
         environment = os.environ | {"PYTHONPATH": str(target)}
         done = subprocess.run([sys.executable, "-c", code, self.directory / "run"], capture_output=True, text=True, timeout=60,
                               env=environment, cwd=self.directory)
-        self.assertEqual(done.stdout.split(), [str(target / "hooksess/__init__.py"), "18.0"], done.stderr)
+        self.assertEqual(done.stdout.split(), [str(target / "hooksess/__init__.py"), "18.0", "True"], done.stderr)
 
 
 if __name__ == "__main__":

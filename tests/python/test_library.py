@@ -12,7 +12,7 @@ import unittest
 
 import hooksess
 from hooksess import _library
-from support import PACKAGE, SOURCE, TIMEOUT
+from support import SOURCE, TIMEOUT
 
 LIBRARY = pathlib.Path(os.environ["HOOKSESS_LIBRARY"])
 
@@ -65,7 +65,7 @@ class Loading(unittest.TestCase):
             hooksess.load(LIBRARY)
 
     def test_importing_the_package_loads_no_library(self):
-        done = python("import hooksess; print(hooksess.status('/no/such/directory'))", HOOKSESS_LIBRARY="/no/such/library.so")
+        done = python("import hooksess; print(hooksess.status('/'))", HOOKSESS_LIBRARY="/no/such/library.so")
         self.assertEqual(done.stdout.strip(), "None", done.stderr)
 
 
@@ -82,8 +82,7 @@ class Declarations(unittest.TestCase):
             self.assertEqual(int(known[name]), ctypes.sizeof(struct), name)
 
     def test_the_version_is_that_of_the_headers(self):
-        version = re.search(r'^version = "(.*)"', (PACKAGE / "pyproject.toml").read_text(), re.M)[1]
-        header = (SOURCE / "include/hooksess/version.h").read_text()
+        version, header = hooksess.__version__, (SOURCE / "include/hooksess/version.h").read_text()
         self.assertEqual(version, re.search(r'HS_VERSION_STRING "(.*)"', header)[1])
         self.assertEqual(version, hooksess.version())
         self.assertTrue(version.startswith(_library.RELEASES) and _library.SONAME.endswith(_library.RELEASES.rstrip(".")))

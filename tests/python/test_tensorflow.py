@@ -28,7 +28,7 @@ class Checkpoints(TestCase):
                 with self.subTest(name=name):
                     theirs = numpy.asarray(reader.get_tensor(name))
                     ours = checkpoint[name]
-                    self.assertEqual(tensorflow.dtypes.as_dtype(checkpoint.info(name).dtype), reader.get_variable_to_dtype_map()[name])
+                    self.assertEqual(tensorflow.dtypes.as_dtype(checkpoint.info(name).stored_as), reader.get_variable_to_dtype_map()[name])
                     if theirs.dtype.kind == "O":
                         self.assertEqual(ours.tolist(), theirs.tolist())
                     else:
@@ -91,8 +91,8 @@ class Events(TestCase):
             tensorflow.summary.scalar("b", 0.5, 4)
             tensorflow.summary.histogram("h", [1.0, 2.0], 4)
         self.assert_equal_to_tensorflow({"file_version", "session_log", "summary"})
-        self.assertEqual(hooksess.scalars(self.directory, "a").steps.tolist(), [0, 1])
-        self.assertEqual(hooksess.scalars(self.directory, "b").values.tolist(), [0.5])
+        self.assertEqual(hooksess.scalars(self.directory, "a").step.tolist(), [0, 1])
+        self.assertEqual(hooksess.scalars(self.directory, "b").value.tolist(), [0.5])
 
 
 if __name__ == "__main__":

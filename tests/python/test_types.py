@@ -14,7 +14,8 @@ with hooksess.Checkpoint("run") as checkpoint:
     weights = checkpoint.read("weights", numpy.s_[0:2, 0])
     total: float = float(weights.sum())
 loss = hooksess.scalars("run", "loss")
-last: int = int(loss.steps[-1])
+last: int = int(loss.step[-1])
+dtype: numpy.dtype = hooksess.Checkpoint("run").info("weights").dtype
 for event in hooksess.events("run"):
     first: float | None = event.values[0].scalar
 status = hooksess.status("run")
