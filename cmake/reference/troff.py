@@ -61,6 +61,13 @@ def quoted(text):
     return '"' + escape(text).replace('"', "\\(dq") + '"'
 
 
+def filled(cells):
+    """The format of a column of a table whose cells are filled."""
+    words = [word for cell in cells for word in re.split(r"\s|(?<=-)", re.sub(r"\\f[BIP]|\\(?=-)", "", cell))]
+    longest = max(map(len, words))
+    return f"lw({longest}n)" if longest > 18 else "lx"
+
+
 class Writer:
     """Writes blocks to pages. `names` maps names of the API, paths of headers and of documents to (page, section)."""
 
@@ -125,18 +132,26 @@ class Writer:
             return
         page.tables = True
         page.paragraph()
-        width = len(rows[0])
+        # A first column of short cells is as wide as they are. A filled column with a long word is as wide as the word, because
+        # a third of a terminal is too narrow for it. All others share the rest.
+        cells = [[self.spans(cell, name) or "\\&" for cell in row] for row in rows]
+        short = max(len(markup.plain(row[0])) for row in rows) <= 30
+        columns = ["l" if short else filled([row[0] for row in cells]), *(filled(column) for column in list(zip(*cells))[1:])]
         page.add(".TS", "nokeep;")  # a row may stand on two pages
         if block.head:
-            page.add(" ".join(["lb"] + ["lbx"] * (width - 1)))
-        page.add(" ".join(["l"] + ["lx"] * (width - 1)) + ".")
-        for row in rows:
-            first, *rest = (self.spans(cell, name) for cell in row)
-            page.add("T{")
-            page.text(first or "\\&")
-            for cell in rest:
+            page.add(" ".join(column.replace("l", "lb", 1) for column in columns))
+        page.add(" ".join(columns) + ".")
+        for first, *rest in cells:
+            if short:
+                page.add(("\\&" if first[0] in ".'" else "") + first + "\tT{")
+            else:
+                page.add("T{")
+                page.text(first)
                 page.add("T}\tT{")
-                page.text(cell or "\\&")
+            for i, cell in enumerate(rest):
+                if i:
+                    page.add("T}\tT{")
+                page.text(cell)
             page.add("T}")
         page.add(".TE", ".PP")
 

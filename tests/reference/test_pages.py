@@ -154,6 +154,14 @@ class Pages(unittest.TestCase):
         shown = subprocess.run(["mandoc", "-Tutf8", "man3/hs_graph_new.3"], cwd=self.man, capture_output=True, text=True, timeout=120)
         self.assertIn("Creates an empty graph", re.sub("\b.", "", re.sub(".\b", "", shown.stdout)))
 
+    @unittest.skipUnless(shutil.which("groff"), "needs groff")
+    def test_groff_warns_of_nothing(self):
+        """As man --warnings does, in terminals of two widths."""
+        for width in "78n", "118n":
+            for path in self.complete_pages():
+                done = subprocess.run(["groff", "-t", "-man", "-Tutf8", "-ww", f"-rLL={width}", path], capture_output=True, text=True, timeout=120)
+                self.assertEqual(done.stderr, "", path)
+
 
 if __name__ == "__main__":
     unittest.main()
