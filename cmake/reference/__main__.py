@@ -99,7 +99,7 @@ def main():
     if options.what == "man":
         write_man(options.output, found, command)
     else:
-        web.write(options.output, ROOT, found, command, introduction(), version())
+        web.write(options.output, ROOT, found, command, version())
 
 
 main()

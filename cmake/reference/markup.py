@@ -50,6 +50,17 @@ def plain(spans):
     return "".join(plain(span[1]) if isinstance(span[1], list) else span[1] for span in spans)
 
 
+def wrapped_at_commas(text, width, indent=""):
+    """The text in lines of at most `width` characters that end with commas, unless a part is longer."""
+    lines = []
+    for part in re.split(r"(?<=,) ", text):
+        if lines and len(lines[-1]) + 1 + len(part) <= width:
+            lines[-1] += " " + part
+        else:
+            lines.append((indent if lines else "") + part)
+    return "\n".join(lines)
+
+
 def comment_spans(text):
     """Spans of a comment: only backticks are markup."""
     text = " ".join(text.split())

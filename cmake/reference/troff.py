@@ -22,8 +22,7 @@ class Page:
     def term(self, roff):
         """Adds the term of a .TP, which is one line: long lists of names become several terms."""
         self.add(".TP 7")
-        lines = wrapped_at_commas(roff, 78)
-        for i, line in enumerate(lines):
+        for i, line in enumerate(markup.wrapped_at_commas(roff, 78).split("\n")):
             self.add(*([".TQ"] if i else []), line)
 
     def text(self, roff):
@@ -37,17 +36,6 @@ class Page:
     def paragraph(self):
         if not re.match(r"\.(SH|SS|PP|TP|IP|RS)", self.lines[-1]):
             self.add(".PP")
-
-
-def wrapped_at_commas(text, width, indent=""):
-    """Lines of at most `width` characters that end with commas, unless a part is longer."""
-    lines = []
-    for part in re.split(r"(?<=,) ", text):
-        if lines and len(lines[-1]) + 1 + len(part) <= width:
-            lines[-1] += " " + part
-        else:
-            lines.append((indent if lines else "") + part)
-    return lines
 
 
 def escape(text, code=False):
@@ -182,7 +170,7 @@ class Writer:
 
 
 def wrapped(declaration):
-    return declaration if "\n" in declaration else "\n".join(wrapped_at_commas(declaration, 76, "    "))
+    return declaration if "\n" in declaration else markup.wrapped_at_commas(declaration, 76, "    ")
 
 
 def bold_lines(page, text):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the reference and the pages of docs/ as static HTML, with a search that needs no server."""
+"""Writes the reference and the pages of docs/ as static HTML, with a search that needs no server. README.md is the first page."""
 import html
 import json
 import os
@@ -13,6 +13,19 @@ import markup
 HERE = pathlib.Path(__file__).resolve().parent
 DOCUMENTS = ("README.md", "docs/**/*.md", "examples/**/README.md", "python/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 NAME = re.compile(r"(?<![\w./-])(?:docs/[\w/-]+\.md|(?:\w+/)?\w+\.h(?:pp)?\b|hs_\w+|HS_\w+)(?:\.\w+)?")
+# Words by which a reader may search for a page that says it in others.
+SOUGHT = {
+    "docs/guide/your-loop.md": "quickstart tutorial getting started introduction minimal",
+    "docs/guide/checkpoints.md": "resume restart continue restore crash",
+    "docs/guide/hooks.md": "stop end early stopping training log evaluate schedule",
+    "docs/guide/values.md": "gpu cuda device",
+    "docs/guide/signals.md": "stop training preemption sigterm ctrl-c kill",
+    "docs/guide/several-processes.md": "distributed multi-gpu data parallel ddp allreduce",
+    "docs/guide/launching.md": "torchrun slurm mpirun",
+    "docs/guide/python.md": "jupyter notebook dataframe matplotlib",
+    "docs/install.md": "download build setup package apt",
+    "docs/errors.md": "troubleshooting debug problem",
+}
 
 
 def e(text):
@@ -22,7 +35,7 @@ def e(text):
 class Site:
     def __init__(self, root, found, command, version):
         self.root, self.found, self.command, self.version = root, found, command, version
-        self.index = []  # of the search: title, kind, address, text
+        self.index = []  # of the search: title, kind, address, text, other words
         self.names = {}  # of the API -> address
         self.documents = {}  # path in the repository -> address
         self.images, self.files = set(), set()  # paths in the repository to which documents link
@@ -30,6 +43,9 @@ class Site:
             for path in sorted(root.glob(pattern)):
                 name = path.relative_to(root).as_posix()
                 self.documents[name] = ("overview/" if "/" not in name else "") + name[: -len(".md")] + ".html"
+        self.documents["README.md"] = "index.html"
+        if missing := sorted(set(SOUGHT) - set(self.documents)):
+            raise ValueError(f"SOUGHT names documents that do not exist: {missing}")
         for header in found:
             address = self.address(header)
             self.names[header.path] = address
@@ -123,7 +139,7 @@ class Page:
         if isinstance(block, markup.Paragraph):
             return f"<p>{self.spans(block.spans)}</p>"
         if isinstance(block, markup.Code):
-            return f'<pre><code>{self.linked(block.text) if block.language in ("c", "cpp", "diff", "text") else e(block.text)}</code></pre>'
+            return f'<pre data-language="{e(block.language)}"><code>{self.code(block)}</code></pre>'
         if isinstance(block, markup.Heading):
             return f'<h{block.level} id="{e(block.ident)}">{self.spans(block.spans)}</h{block.level}>'
         if isinstance(block, markup.Items):
@@ -136,6 +152,13 @@ class Page:
             return f'<div class="wide"><table>{head}<tbody>\n{rows}\n</tbody></table></div>'
         sources = re.sub(r'\bsrc="(?!\w+:)([^"]+)"', lambda m: f'src="{self.image(m[1])}"', block.text)
         return re.sub(r'\bhref="(?!\w+:)([^"]+)"', lambda m: f'href="{self.target(m[1]) or "#"}"', sources)
+
+    def code(self, block):
+        if block.language == "diff":
+            kinds = {"+": "added", "-": "removed"}
+            lines = [(kinds.get(line[:1]), self.linked(line)) for line in block.text.split("\n")]
+            return "\n".join(f'<span class="{kind}">{line}</span>' if kind else line for kind, line in lines)
+        return self.linked(block.text) if block.language in ("c", "cpp", "text") else e(block.text)
 
     def tight(self, item):
         return self.spans(item[0].spans) if len(item) == 1 and isinstance(item[0], markup.Paragraph) else self.blocks(item)
@@ -168,7 +191,7 @@ def text_of(blocks):
 
 def declaration_html(page, d):
     """The declaration, with an anchor for its name and for members without a comment."""
-    text = page.linked(d.text, but=(d.name,))
+    text = page.linked(d.text if "\n" in d.text or d.kind == "macro" else markup.wrapped_at_commas(d.text, 96, "    "), but=(d.name,))
     for member in d.members:
         for name in member.names if not member.blocks else ():
             ident = page.new_anchor(anchor(d, name))
@@ -181,13 +204,9 @@ def declaration_html(page, d):
 
 def header_html(site, header):
     page = Page(site, site.address(header), f"include/hooksess/{header.path}")
-    site.index.append((header.path, "header", page.address, header.summary + " " + text_of(header.blocks)))
+    site.index.append((header.path, "header", page.address, header.summary + " " + text_of(header.blocks), ""))
     parts = [f"<h1>{e(header.path)}</h1>", f'<p class="summary">{e(header.summary)}</p>',
              f"<pre><code>#include &lt;hooksess/{e(header.path)}&gt;</code></pre>", page.blocks(header.blocks)]
-    titles = [entry.title for entry in header.entries if entry.title]
-    if len(titles) > 1:
-        links = " · ".join(f'<a href="#{e(section_anchor(title))}">{e(title)}</a>' for title in titles)
-        parts.insert(3, f'<p class="sections">{links}</p>')
     for entry in header.entries:
         if entry.title:
             parts.append(f'<h2{page.new_anchor(section_anchor(entry.title))}>{e(entry.title)}</h2>')
@@ -197,12 +216,12 @@ def header_html(site, header):
         body = text_of(entry.blocks) or header.summary
         for d in entry.declarations:
             if d.name:
-                site.index.append((d.name, d.kind, f"{page.address}#{d.name}", body))
+                site.index.append((d.name, d.kind, f"{page.address}#{d.name}", body, ""))
             for member in d.members:
                 for name in member.names:
                     if name != "size" and not name.startswith("reserved"):
                         site.index.append((anchor(d, name), "constant" if d.kind == "enum" else "field",
-                                           f"{page.address}#{anchor(d, name)}", text_of(member.blocks)))
+                                           f"{page.address}#{anchor(d, name)}", text_of(member.blocks), ""))
         code = "\n".join(declaration_html(page, d) for d in entry.declarations)
         parts.append(f'<section class="entry"><pre class="declaration"><code>{code}</code></pre>\n{page.blocks(entry.blocks)}')
         members = [(d, m) for d in entry.declarations for m in d.members if m.blocks]
@@ -226,12 +245,14 @@ def document_html(site, name):
     page = Page(site, site.documents[name], name)
     blocks = markup.markdown_blocks((site.root / name).read_text())
     title = next((markup.plain(b.spans) for b in blocks if isinstance(b, markup.Heading)), name)
-    section, start = (title, page.address), 0
-    for i, block in enumerate([*blocks, markup.Heading(1, [], "")]):
-        if isinstance(block, markup.Heading):
-            site.index.append((section[0], title if section[0] != title else "page", section[1], text_of(blocks[start:i])))
-            section, start = (markup.plain(block.spans), f"{page.address}#{block.ident}"), i + 1
-    site.index = [entry for entry in site.index if entry[3] or entry[2] != page.address]
+    kind = "guide" if name.startswith(("docs/guide/", "docs/cookbook", "docs/install", "README")) else "page"
+    starts = [i for i, block in enumerate(blocks) if isinstance(block, markup.Heading)]
+    for n, (start, end) in enumerate(zip(starts, [*starts[1:], len(blocks)])):
+        heading, text = blocks[start], text_of(blocks[start + 1 : end])
+        if n == 0:
+            site.index.append((title, kind, page.address, text, SOUGHT.get(name, "")))
+        else:
+            site.index.append((markup.plain(heading.spans), f"{kind}: {title}", f"{page.address}#{heading.ident}", text, ""))
     return page, title, page.blocks(blocks)
 
 
@@ -239,47 +260,51 @@ def tool_html(site):
     page = Page(site, "reference/hooksess.1.html")
     tool = site.command
     parts = ["<h1>The command hooksess</h1>", f"<p>{e(tool.about)}</p>"] + [f"<p>{e(note)}</p>" for note in tool.notes]
-    site.index.append(("hooksess", "command", page.address, tool.about))
+    site.index.append(("hooksess", "command", page.address, tool.about, ""))
     for command in tool.commands:
         ident = command.words.replace(" ", "-")
         parts.append(f'<h2 id="{e(ident)}">{e(command.words)}</h2><pre><code>hooksess {e(command.words)} {e(command.synopsis)}</code></pre>')
         parts.append(page.blocks(command.blocks))
-        site.index.append((f"hooksess {command.words}", "command", f"{page.address}#{ident}", command.summary + " " + text_of(command.blocks)))
+        site.index.append((f"hooksess {command.words}", "command", f"{page.address}#{ident}", command.summary + " " + text_of(command.blocks),
+                           ""))
     parts.append('<h2 id="exit-status">Exit status</h2><dl>')
     parts += [f"<dt><code>{e(status)}</code></dt><dd>{e(meaning)}</dd>" for status, meaning in tool.statuses]
     parts.append("</dl>")
     return page, "hooksess(1)", "\n".join(parts)
 
 
-def index_html(site, introduction, titles):
-    page = Page(site, "index.html", "README.md")
-    parts = ["<h1>libhooksess</h1>", page.block(introduction)]
-    for heading, links in groups(site, titles):
-        parts.append(f"<h2>{e(heading)}</h2>")
-        rows = "\n".join(f'<tr><td><a href="{page.to(address)}">{e(title)}</a></td><td>{page.linked(note)}</td></tr>' for title, address, note in links)
-        parts.append(f'<div class="wide"><table class="list">{rows}</table></div>')
-    return page, "libhooksess", "\n".join(parts)
+def headers_html(site):
+    page = Page(site, "reference/headers.html")
+    rows = "\n".join(f'<tr><td><a href="{page.to(site.address(h))}">{e(h.path)}</a></td><td>{page.linked(h.summary)}</td></tr>'
+                     for h in first_header_first(site.found))
+    return page, "All headers", f'<h1>All headers</h1>\n<div class="wide"><table class="list">{rows}</table></div>'
+
+
+def first_header_first(found):
+    return sorted(found, key=lambda header: header.path != "hooksess.h")
 
 
 def groups(site, titles):
-    """The pages: (heading, [(title, address, note)])."""
+    """The pages in the order in which a reader needs them: (heading, [(title, address)])."""
     overview = site.root / "docs/guide/README.md"  # its links are in the order in which to read
     order = [f"docs/guide/{link}" for link in re.findall(r"\]\(([\w-]+\.md)\)", overview.read_text())] if overview.exists() else []
 
     def pages(test):
         names = [name for name in site.documents if test(name)]
         names.sort(key=lambda name: order.index(name) if name in order else -1 if name == "docs/guide/README.md" else len(order))
-        return [(titles[name], site.documents[name], "") for name in names]
+        return [(titles[name], site.documents[name]) for name in names]
 
-    command = [("hooksess(1)", "reference/hooksess.1.html", site.command.about)] if site.command else []
+    begin = ("README.md", "docs/install.md")
+    command = [("hooksess(1)", "reference/hooksess.1.html")] if site.command else []
+    headers = [("All headers", "reference/headers.html"), *((h.path, site.address(h)) for h in first_header_first(site.found))]
     found = [
-        ("Begin here", pages(lambda name: name == "README.md")),
+        ("Begin here", pages(lambda name: name in begin)),
         ("Guide", pages(lambda name: name.startswith("docs/guide/") or name == "docs/cookbook.md")),
-        ("Headers", [(h.path, site.address(h), h.summary) for h in sorted(site.found, key=lambda h: h.path != "hooksess.h")]),
-        ("Command", command),
-        ("More", pages(lambda name: re.match(r"docs/[^/]+$", name) and name != "docs/cookbook.md")),
         ("Examples", pages(lambda name: name.startswith(("examples/", "python/")))),
-        ("Project", pages(lambda name: "/" not in name and name != "README.md")),
+        ("Command", command),
+        ("More", pages(lambda name: re.match(r"docs/[^/]+$", name) and name not in (*begin, "docs/cookbook.md"))),
+        ("Headers", headers),
+        ("Project", pages(lambda name: "/" not in name and name not in begin)),
     ]
     return [(heading, links) for heading, links in found if links]
 
@@ -300,7 +325,7 @@ FRAME = """<!DOCTYPE html>
 <a class="menu" href="#pages">Pages</a>
 </header>
 <ol id="results" hidden></ol>
-<main>
+{contents}<main>
 {body}
 </main>
 <nav id="pages" aria-label="Pages">
@@ -308,29 +333,46 @@ FRAME = """<!DOCTYPE html>
 </nav>
 <script src="{root}search-index.js" defer></script>
 <script src="{root}search.js" defer></script>
+<script src="{root}page.js" defer></script>
 </body>
 </html>
 """
 
 
 def navigation(page, found):
+    """All pages. The headers, which are many, are folded on pages that are no headers."""
     parts = []
     for heading, links in found:
+        is_here = any(address == page.address for _, address in links)
         items = "".join(
             f'<li><a href="{page.to(address)}"{" aria-current=page" if address == page.address else ""}>{e(title)}</a></li>\n'
-            for title, address, _ in links)
-        parts.append(f"<h2>{e(heading)}</h2>\n<ul>\n{items}</ul>")
+            for title, address in links)
+        if heading == "Headers":
+            parts.append(f"<details{' open' if is_here else ''}><summary>{heading}</summary>\n<ul>\n{items}</ul></details>")
+        else:
+            parts.append(f"<h2>{e(heading)}</h2>\n<ul>\n{items}</ul>")
     return "\n".join(parts)
 
 
-def write(output, root, found, command, introduction, version):
+def contents(body):
+    """The headings of a page and the names that it declares, as links. Nothing for a short page."""
+    found = re.findall(r'<h([23])[^>]* id="([^"]+)">(.*?)</h\1>|<b id="([^"]+)">([^<]+)</b>', body)
+    if len(found) < 3:
+        return ""
+    items = "".join(
+        f'<li class="level{level or 3}"><a href="#{ident or name}">{re.sub("<[^>]+>", "", text) or bare}</a></li>\n'
+        for level, ident, text, name, bare in found)
+    return f'<aside aria-label="On this page"><details><summary>On this page</summary>\n<ul>\n{items}</ul></details></aside>\n'
+
+
+def write(output, root, found, command, version):
     site = Site(root, found, command, version)
     documents = {name: document_html(site, name) for name in site.documents}
     titles = {name: title for name, (_, title, _) in documents.items()}
     pages = [*documents.values(), *(header_html(site, header) for header in found)]
     if command:
         pages.append(tool_html(site))
-    pages.append(index_html(site, introduction, titles))
+    pages.append(headers_html(site))
     for name in sorted(site.files):
         page = Page(site, f"files/{name}.html", name)
         pages.append((page, name, f"<h1>{e(name)}</h1>\n<pre><code>{page.linked((root / name).read_text())}</code></pre>"))
@@ -340,12 +382,12 @@ def write(output, root, found, command, introduction, version):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(FRAME.format(
             root="../" * page.address.count("/"), title=e(title if title == "libhooksess" else f"{title} - libhooksess"),
-            version=version, body=body, pages=navigation(page, links)))
+            version=version, body=body, contents=contents(body), pages=navigation(page, links)))
     for name in site.images:
         if (root / name).is_file():
             (output / "images").mkdir(exist_ok=True)
             shutil.copy(root / name, output / "images" / name.replace("/", "-"))
-    for name in ("style.css", "search.js"):
+    for name in ("style.css", "search.js", "page.js"):
         shutil.copy(HERE / name, output)
     entries = ",\n".join(json.dumps(entry) for entry in dict.fromkeys(site.index))
     (output / "search-index.js").write_text(f"var searchIndex = [\n{entries}\n];\n")

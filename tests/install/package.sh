@@ -18,4 +18,9 @@ for package in "$work"/*.deb; do
     dpkg-deb --contents "$package" | awk '$1 !~ /^d/ && $6 !~ /\/(examples|include)\// {print "    " $6, $7, $8}'
     dpkg-deb --extract "$package" "$work/root"
 done
+# The Python package, with numpy of the system, where it is.
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+    LD_LIBRARY_PATH=$(dirname "$(find "$work/root" -name 'libhooksess.so.0.1')") PYTHONPATH="$work/root/usr/lib/python3/dist-packages" \
+        /usr/bin/python3 -c 'import hooksess; assert hooksess.version() == hooksess.__version__; print("hooksess", hooksess.version())'
+fi
 sh "$source/tests/install/clients.sh" "$work/root/usr" "$source"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_browser.py SOURCE TOOL: the HTML of the reference in Chromium, from files: the search, a phone, dark mode."""
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -55,6 +56,69 @@ class Reference(unittest.TestCase):
         self.assertIn("hs_session_interrupt", [title for title, _ in self.search("sigterm pauses attempts")])
         self.assertIn("conventions.html#ownership", [link for _, link in self.search("ownership")])
         self.assertEqual(self.search("xyzzy"), [])
+
+    def test_the_search_answers_what_readers_ask(self):
+        self.open("index.html")
+        for query, wanted in {"stop training": "hooks.html", "gpu": "values.html", "quickstart": "your-loop.html", "pandas": "python.html",
+                              "resume": "checkpoints.html", "slurm": "signals.html#slurm", "install": "install.html",
+                              "early stopping": "hooks-early_stopping.h.html#hs_early_stopping", "--tag": "hooksess.1.html#events-cat",
+                              "save checkpoint every": "hooks-checkpoint_saver.h.html#hs_checkpoint_saver_options.every_n_secs",
+                              "progress bar": "hooks-progress.h.html"}.items():
+            self.assertIn(wanted, [link for _, link in self.search(query)][:3], query)
+
+    def test_pages_of_the_guide_come_before_headers(self):
+        self.open("index.html")
+        links = self.window.run("return [...document.querySelectorAll('nav a')].map(a => a.getAttribute('href'));")
+        of_folder = lambda folder: [i for i, link in enumerate(links) if link.startswith(folder)]
+        self.assertLess(max(of_folder("docs/") + of_folder("examples/")), min(i for i in of_folder("reference/") if links[i].endswith(".h.html")))
+
+    def test_code_of_the_library_is_not_cut(self):
+        self.set_width(1400)
+        for path in ("index.html", "docs/guide/your-loop.html", "reference/training_session.h.html", "reference/checkpoint.h.html"):
+            self.open(path)
+            cut = self.window.run("return [...document.querySelectorAll('pre')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent);")
+            self.assertEqual(cut, [], path)
+
+    def test_the_contents_of_a_page_stand_beside_it(self):
+        script = ("const box = s => document.querySelector(s).getBoundingClientRect(); const list = document.querySelector('aside ul');"
+                  "return [box('aside').left - box('main').right, box('aside').bottom - box('main').top, list.checkVisibility(),"
+                  "[...list.querySelectorAll('a')].map(a => a.textContent)];")
+        self.set_width(1400)
+        self.open("docs/guide/checkpoints.html")
+        gap, _, shown, titles = self.window.run(script)
+        self.assertTrue(gap >= 0 and shown)
+        self.assertEqual(titles, [re.sub(r"[*`]", "", title) for title in
+                                  re.findall(r"^##+ (.*)$", (SOURCE / "docs/guide/checkpoints.md").read_text(), re.M)])
+        self.set_width(700)
+        self.open("docs/guide/checkpoints.html")
+        _, below, shown, _ = self.window.run(script)
+        self.assertTrue(below <= 0 and not shown)
+
+    def test_a_button_copies_code(self):
+        self.window.ask("POST", self.window.session + "/goog/cdp/execute", {"cmd": "Browser.grantPermissions", "params": {
+            "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}})
+        pressed = ("const pre = [...document.querySelectorAll('pre')].find(e => e.dataset.language === arguments[0]); pre.nextSibling.click();"
+                   "return pre.textContent;")
+        self.open("index.html")
+        copied = "return navigator.clipboard.readText();"
+
+        def copy(language):
+            code = self.window.run(pressed, language)
+            self.window.wait(lambda: self.window.run("return [...document.querySelectorAll('.code button')].some(b => b.textContent === 'Copied');"),
+                             "the button says nothing")
+            return code, self.window.run(copied)
+
+        code, clipboard = copy("diff")
+        lines = [line[1:] for line in code.split("\n") if line[:1] in ("+", " ")]
+        self.assertEqual(clipboard.split("\n"), lines)
+        self.open("index.html")
+        code, clipboard = copy("console")
+        self.assertEqual(clipboard.split("\n"), [line[2:] for line in code.split("\n") if line.startswith("$ ")])
+
+    def test_a_diff_has_colors(self):
+        self.open("index.html")
+        colors = self.window.run("return ['.added', '.removed', 'pre'].map(s => getComputedStyle(document.querySelector(s)).backgroundColor);")
+        self.assertEqual(len(set(colors)), 3)
 
     def test_a_query_in_the_address_is_searched(self):
         self.open("index.html?q=hs_graph_new")

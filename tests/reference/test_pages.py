@@ -95,11 +95,16 @@ class Pages(unittest.TestCase):
                                  "Macros of a system", "one, so with nvcc"))
 
     def test_the_overviews_list_every_header_with_its_summary(self):
-        index = pages.HtmlPage(self.html / "index.html").text
+        index = pages.HtmlPage(self.html / "reference/headers.html").text
         overview = man_text((self.man / "man7/hooksess.7").read_text())
         for name, summary in re.findall(r"^#include <hooksess/(\S+)>\s+/\* (.*) \*/", self.sources["hooksess.h"], re.M):
             self.assertIn(f"{name} {summary}", index)
             self.assertIn(f"{self.page(name)}(3) {summary}", overview)
+
+    def test_the_first_page_is_the_readme(self):
+        text = pages.HtmlPage(self.html / "index.html").text
+        for heading in re.findall(r"^##? (.*)$", (SOURCE / "README.md").read_text(), re.M):
+            self.assertIn(heading, text)
 
     def test_every_man_page_has_its_sections(self):
         found = self.complete_pages()
