@@ -92,17 +92,16 @@ static hs_code put_entry(void *user, hs__safetensors_writer *writer, size_t inde
 
 static hs_code to_safetensors(const hs_env *env, const char *from, const char *to, const char *const *skip, hs_error *err)
 {
-    hs__bundle_reader reader;
+    hs__archive archive;
     hs__safetensors_writer writer;
-    hs_code code = hs__bundle_reader_open(&reader, env, from, err);
+    hs_code code = hs__archive_open(&archive, HS__BUNDLE, env, from, err);
     if (code)
         return code;
     hs__safetensors_writer_init(&writer, env);
-    const hs__archive archive = hs__bundle_archive(&reader);
-    if (!(code = check_skip(&archive, skip, err)) && !(code = declare_entries(&reader, skip, &writer, err)))
-        code = hs__safetensors_make(&writer, to, NULL, put_entry, &reader, err);
+    if (!(code = check_skip(&archive, skip, err)) && !(code = declare_entries(&archive.bundle, skip, &writer, err)))
+        code = hs__safetensors_make(&writer, to, NULL, put_entry, &archive.bundle, err);
     hs__safetensors_writer_close(&writer);
-    hs__bundle_reader_close(&reader);
+    hs__archive_close(&archive);
     return code;
 }
 
@@ -168,25 +167,24 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
 
 static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to, const char *const *skip, hs_error *err)
 {
-    hs__safetensors_reader reader;
+    hs__archive archive;
     hs__new_checkpoint files;
     hs__held_directory held = {.path = NULL};
-    hs_code code = hs__safetensors_reader_open(&reader, env, from, err);
+    hs_code code = hs__archive_open(&archive, HS__SAFETENSORS, env, from, err);
     if (code)
         return code;
-    const hs__archive archive = hs__safetensors_archive(&reader);
     if ((code = check_skip(&archive, skip, err))) {
-        hs__safetensors_reader_close(&reader);
+        hs__archive_close(&archive);
         return code;
     }
     if (!(code = hs__new_checkpoint_begin(&files, env, to, -1, err)) && !(code = hs__make_directory_for(env, to, err)) &&
         !(code = hs__hold_directory(&held, env, files.directory, NULL, err)) &&
         !(code = hs__new_checkpoint_files(&files, 1, err)) &&
-        ((code = write_bundle(&reader, &files, skip, err)) || (code = hs__new_checkpoint_commit(&files, err))))
+        ((code = write_bundle(&archive.file, &files, skip, err)) || (code = hs__new_checkpoint_commit(&files, err))))
         hs__new_checkpoint_discard(&files);
     hs__release_directory(&held, env);
     hs__new_checkpoint_free(&files);
-    hs__safetensors_reader_close(&reader);
+    hs__archive_close(&archive);
     return code;
 }
 

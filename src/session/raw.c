@@ -38,7 +38,7 @@ hs__save_end hs__raw_session_poll_save(hs_raw_session *raw, hs__pending_save *pe
 
 void hs__raw_session_watch_save(hs_raw_session *raw, hs__pending_save *pending)
 {
-    hs__session_of(raw)->callee->cold->pending_save = pending;
+    raw->owner->callee->cold->pending_save = pending;
 }
 
 /* Runs without hooks. */

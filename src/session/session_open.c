@@ -105,7 +105,7 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         hs__hook *hook = &session->hooks[i];
         hook->cold->begun = true;
         hs__set_current_hook(session, hook);
-        const bool begins = hook->cold->ops.begin && (hs__is_chief(session) || !hook->cold->begins_on_chief);
+        const bool begins = hook->cold->ops.begin && (!session->raw.rank || !hook->cold->begins_on_chief);
         hs_code code = begins ? hook->cold->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code) {
             if (code == HS_STOP && !err->message[0])
