@@ -6,7 +6,7 @@ set -eu
 allowed="
 forks.c.o:hs__forks         the number of forks
 forks.c.o:once
-locks_posix.c.o:files             the files that the process has locked, as the kernel's locks are the process's
+locks_posix.c.o:holds             the locks of the process, as the kernel's locks are the process's
 locks_posix.c.o:mutex
 locks_posix.c.o:once
 redirect_posix.c.o:newest         where files are in a trial of a resume, a process that the tool has started
