@@ -16,6 +16,7 @@
 #include "hooks/finite_spike.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
+#include "hooks/nonfinite.h"
 #include "hooks/number.h"
 #include "session/services.h"
 
@@ -83,36 +84,6 @@ static hs_code check_type(const char *name, hs_dtype dtype, hs_error *err)
                         name, hs_dtype_name(dtype));
 }
 
-/* "parameter 'w', float [2,3], is not finite: first at [0,1] (element 1); 2 NaN, ... of 6, the other elements from ..." */
-static void describe_nonfinite(finding *found, int stage, const char *name, const hs_tensor *host, const hs_nonfinite *bad)
-{
-    char shape[HS_SHAPE_TEXT_SIZE], position[HS_SHAPE_TEXT_SIZE];
-    const size_t n = host->bytes / hs_dtype_size(host->dtype);
-    const hs_shape of = hs_tensor_shape(host);
-    hs_shape at = of;
-    int64_t rest = bad->first_index;
-    for (int i = of.rank - 1; i >= 0; i--) {
-        at.dims[i] = rest % of.dims[i];
-        rest /= of.dims[i];
-    }
-    hs__snprintf(found->first, sizeof found->first,
-                 "%s '%.256s', %s %s, is not finite: first at %s (element %lld); %llu NaN, %llu +infinity, %llu -infinity "
-                 "of %zu",
-                 stages[stage].singular, name, hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape),
-                 hs_shape_text(&at, position, sizeof position), (long long)bad->first_index, (unsigned long long)bad->nan,
-                 (unsigned long long)bad->positive_infinity, (unsigned long long)bad->negative_infinity, n);
-    double least = INFINITY, most = -INFINITY;
-    for (size_t i = 0; i < n; i++) {
-        double number = hs_tensor_number(host, i);
-        if (isfinite(number)) {
-            least = fmin(least, number);
-            most = fmax(most, number);
-        }
-    }
-    if (least <= most)
-        hs__append(found->first, sizeof found->first, ", the other elements from %.9g to %.9g", least, most);
-}
-
 static hs_code check_spike(finite_guard *hook, size_t index, const hs_tensor *host, bool *is_spike, hs_error *err)
 {
     finding *found = &hook->found;
@@ -164,7 +135,7 @@ static hs_code inspect(finite_guard *hook, const hs_run_values *values, hs_error
         if (found->offenders++)
             hs__append_item(found->further, sizeof found->further, "%s/%s", stages[stage].name, name);
         else if (!is_spike)
-            describe_nonfinite(found, stage, name, &host, &bad);
+            hs__describe_nonfinite(found->first, sizeof found->first, stages[stage].singular, name, &host, &bad);
     }
     return HS_OK;
 }

@@ -3,6 +3,7 @@
 #include <hooksess/hooks/nan_tensor.h>
 
 #include "hooks/make.h"
+#include "hooks/nonfinite.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -69,15 +70,11 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (found.first_index < 0)
         return HS_OK;
 
-    char shape[HS_SHAPE_TEXT_SIZE], at[48] = "";
-    hs_shape of = hs_tensor_shape(value);
+    char text[768], at[48] = "";
     int64_t step = hs_run_context_global_step(run, NULL);
     hs_error why;
-    hs_error_set(&why, HS_FAILED_PRECONDITION,
-                 "tensor '%s', %s %s, is not finite: first at index %lld; %llu NaN, %llu +infinity, %llu -infinity",
-                 hook->tensor, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape),
-                 (long long)found.first_index, (unsigned long long)found.nan, (unsigned long long)found.positive_infinity,
-                 (unsigned long long)found.negative_infinity);
+    hs__describe_nonfinite(text, sizeof text, "tensor", hook->tensor, value, &found);
+    hs_error_set(&why, HS_FAILED_PRECONDITION, "%s", text);
     hs_raw_session_refuse_saves(hs_run_context_session(run), &why);
     if (!hook->stop)
         return hs_error_set(err, why.code, "%s", why.message);

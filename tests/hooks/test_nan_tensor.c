@@ -122,7 +122,7 @@ static void bh_098s_nan_fails_the_run(void **state)
     stage_run(s, "train", 1, 0);
     assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err,
                  "hook 'nan_tensor', after_run at step 2: tensor 'loss', double [], is not finite: first at");
-    assert_contains(s->err.message, "first at index 0; 1 NaN, 0 +infinity, 0 -infinity");
+    assert_contains(s->err.message, "first at [] (element 0); 1 NaN, 0 +infinity, 0 -infinity of 1");
     s->outcome = hs_session_close(s->session, &s->err);
     s->session = NULL;
     assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
@@ -239,7 +239,7 @@ static void every_element_is_checked(void **state)
     values[700] = INFINITY;
     hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SHAPE(10, 100), values);
     assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err,
-                 "float [10,100], is not finite: first at index 613; 2 NaN, 1 +infinity, 0 -infinity");
+                 "float [10,100], is not finite: first at [6,13] (element 613); 2 NaN, 1 +infinity, 0 -infinity");
 }
 
 static void every_kind_of_float(void **state)
@@ -282,7 +282,7 @@ static void every_type_with_a_nan_is_accepted(void **state)
         if (!taken)
             continue;
         memset(bits + size + (is_complex ? size / 2 : 0), 0xff, is_complex ? size / 2 : size);
-        assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "first at index 1; 1 NaN");
+        assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "first at [1] (element 1); 1 NaN");
     }
 }
 

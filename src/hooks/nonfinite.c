@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of a finding of hs_nan_tensor and hs_finite_guard. */
+#include "hooks/nonfinite.h"
+
+#include "base/c_locale.h"
+#include "base/text.h"
+
+#include <math.h>
+
+/* "gradient 'w', float [2,3], is not finite: first at [0,1] (element 1); 2 NaN, ... of 6, the other elements from ..." */
+void hs__describe_nonfinite(char *text, size_t size, const char *what, const char *name, const hs_tensor *host,
+                            const hs_nonfinite *bad)
+{
+    char shape[HS_SHAPE_TEXT_SIZE], position[HS_SHAPE_TEXT_SIZE];
+    const size_t n = host->bytes / hs_dtype_size(host->dtype);
+    const hs_shape of = hs_tensor_shape(host);
+    hs_shape at = of;
+    int64_t rest = bad->first_index;
+    for (int i = of.rank - 1; i >= 0; i--) {
+        at.dims[i] = rest % of.dims[i];
+        rest /= of.dims[i];
+    }
+    hs__snprintf(text, size,
+                 "%s '%.256s', %s %s, is not finite: first at %s (element %lld); %llu NaN, %llu +infinity, %llu -infinity "
+                 "of %zu",
+                 what, name, hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape),
+                 hs_shape_text(&at, position, sizeof position), (long long)bad->first_index, (unsigned long long)bad->nan,
+                 (unsigned long long)bad->positive_infinity, (unsigned long long)bad->negative_infinity, n);
+    double least = INFINITY, most = -INFINITY;
+    for (size_t i = 0; i < n && host->dtype != HS_COMPLEX64 && host->dtype != HS_COMPLEX128; i++) {
+        const double number = hs_tensor_number(host, i);
+        if (isfinite(number)) {
+            least = fmin(least, number);
+            most = fmax(most, number);
+        }
+    }
+    if (least <= most)
+        hs__append(text, size, ", the other elements from %.9g to %.9g", least, most);
+}
