@@ -5,11 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-void hs__run_plan_init(hs__run_plan *plan, const hs_env *env)
-{
-    *plan = (hs__run_plan){.env = env, .call.size = sizeof plan->call};
-}
-
 void hs__run_plan_free(hs__run_plan *plan)
 {
     const hs_env *env = plan->env;

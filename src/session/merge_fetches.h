@@ -43,7 +43,6 @@ typedef struct hs__run_plan {
     size_t copies_capacity;
 } hs__run_plan;
 
-void hs__run_plan_init(hs__run_plan *plan, const hs_env *env);
 void hs__run_plan_free(hs__run_plan *plan);
 
 /* Begins a run with the plan of the last one. */

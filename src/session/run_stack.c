@@ -50,11 +50,12 @@ void hs__plans_init(struct hs_session *session)
 {
     for (size_t level = 0; level < 2; level++) {
         hs__run_plan *plan = &session->plans[level];
-        hs__run_plan_init(plan, &session->env);
-        plan->call.level = level;
-        plan->call.stop_requested = stop_requested;
-        plan->call.waits = set_waiting;
-        plan->call.user = session;
+        plan->env = &session->env;
+        plan->call = (hs_backend_call){.size = sizeof plan->call,
+                                       .level = level,
+                                       .stop_requested = stop_requested,
+                                       .waits = set_waiting,
+                                       .user = session};
         session->raw_values[level].plan = plan;
     }
     session->values.plan = &session->plans[0];

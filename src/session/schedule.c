@@ -449,7 +449,7 @@ void hs_raw_session_due_from(hs_raw_session *raw, int64_t step)
 /* The position of a hook in checkpoints: the step from which every_n_steps counts (0 if only that there is one matters), or
  * NO_MARK; the next listed step, or UNKNOWN; the runs, with counts_runs. */
 
-static hs_code save(void *self, hs_state_writer *out, hs_error *err)
+hs_code hs__schedule_save(void *self, hs_state_writer *out, hs_error *err)
 {
     const hs__hook *hook = self;
     const hs__hook_schedule *h = &hook->cold->when;
@@ -460,7 +460,7 @@ static hs_code save(void *self, hs_state_writer *out, hs_error *err)
     return hs_state_writer_write(out, state, sizeof state, err);
 }
 
-static hs_code load(void *self, hs_state_reader *in, hs_error *err)
+hs_code hs__schedule_load(void *self, hs_state_reader *in, hs_error *err)
 {
     const hs__hook *hook = self;
     hs__schedule *s = &hook->cold->session->schedule;
@@ -479,11 +479,4 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
     h->runs_before += h->counts_runs ? state[2] - position(s, h) : 0;
     s->is_stale = s->restarts = true;
     return HS_OK;
-}
-
-bool hs__schedule_state(hs_state_provider *to, hs__hook *hook)
-{
-    *to = (hs_state_provider)HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = save, .load = load,
-                                     .self = hook);
-    return hook->cold->when.is_saved;
 }

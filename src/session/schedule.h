@@ -86,8 +86,9 @@ void hs__schedule_free(struct hs_session *session);
 void hs__schedule_restart(struct hs_session *session);
 /* The session was saved: the next run calls the hooks with HS__HOOK_AFTER_SAVES. */
 void hs__schedule_saved(struct hs_session *session);
-/* The position of a hook as state for checkpoints. Returns false if it has nothing to save. */
-bool hs__schedule_state(hs_state_provider *to, struct hs__hook *hook);
+/* The position of a hook as state for checkpoints, if it `is_saved`. `self`: the hook. */
+hs_code hs__schedule_save(void *self, hs_state_writer *out, hs_error *err);
+hs_code hs__schedule_load(void *self, hs_state_reader *in, hs_error *err);
 /* Parts of hs__schedule_before and hs__schedule_after (session.h). */
 hs_code hs__schedule_decide_before(struct hs_session *session, hs_error *err);
 void hs__schedule_decide_after(struct hs_session *session);

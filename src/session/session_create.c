@@ -40,7 +40,7 @@ hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 static hs_code restore_or_initialize(struct hs_session *session, bool recovering, hs_error *err)
 {
     const bool has_copy = recovering && session->last_good.copy; /* the same on all ranks that have one */
-    bool restored = false;
+    bool restored = false, ready;
     if (session->creation.is_worker)
         return hs__startup_wait(session, err);
     hs_code code = hs__agree_on_part(session, 0, hs__open_raw(session, err), err);
@@ -53,7 +53,10 @@ static hs_code restore_or_initialize(struct hs_session *session, bool recovering
         if (!code && session->agreement.word & HS__WORD_YES)
             code = hs__send_variables(session, err);
     }
-    return code ? code : hs__startup_finish(session, err);
+    if (code || (code = hs__startup_finish(session, &ready, err)) || ready)
+        return code;
+    hs_error_prefix(err, "after initialization");
+    return HS_FAILED_PRECONDITION;
 }
 
 /* The threads. */

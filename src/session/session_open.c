@@ -171,9 +171,6 @@ static hs_code copy_options(hs_session *session, const hs_session_options *optio
                             (int)options->restore);
     if (options->config.size && !options->config.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.config.data is NULL, but its size is not 0");
-    hs_code code = hs__signals_copy_options(session, options->signals, options->signal_grace_secs, err);
-    if (code)
-        return code;
     session->target = hs__strdup(&session->env, options->target ? options->target : "");
     char *config = hs__strndup(&session->env, options->config.size ? options->config.data : "", options->config.size);
     session->config = (hs_bytes){config, options->config.size};
@@ -184,6 +181,7 @@ static hs_code copy_options(hs_session *session, const hs_session_options *optio
     creation->restore_options = (hs_restore_options)HS_INIT(hs_restore_options);
     creation->is_worker = options->is_worker;
     creation->no_queue_runners = options->no_queue_runners;
+    hs_code code;
     if ((code = copy_secs(&creation->stop_grace_secs, options->stop_grace_secs, 0, "hs_session_options.stop_grace_secs",
                           err)) ||
         (code = copy_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
@@ -277,7 +275,7 @@ static hs_code begin(hs_session *session, const hs_session_options *options, hs_
         code = copy_options(session, options, err);
     if (!code && raw->ops.status)
         code = hs__normalize_error(raw->ops.status(raw->backend.self, err), "the backend", err);
-    if (!code && !(code = hs__signals_begin(session, err)) && !(code = begin_hooks(session, err)) &&
+    if (!code && !(code = hs__signals_begin(session, options, err)) && !(code = begin_hooks(session, err)) &&
         !(code = finalize_scaffold(session, err)) && !(code = hs__schedule_begin(session, err)))
         code = hs__requests_init(&session->requests, &session->env, &raw->ops, raw->backend.self,
                                  HS__FIRST_HOOK + session->n_hooks, err);

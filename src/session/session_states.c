@@ -119,8 +119,10 @@ static hs_code add_hook_state(struct hs_session *session, hs__hook *hook, hs_err
 
 static hs_code add_position(struct hs_session *session, hs__hook *hook, hs_error *err)
 {
-    hs_state_provider given, provider;
-    if (!hs__schedule_state(&given, hook))
+    const hs_state_provider given = HS_INIT(hs_state_provider, .name = hook->cold->ops.name, .save = hs__schedule_save,
+                                            .load = hs__schedule_load, .self = hook);
+    hs_state_provider provider;
+    if (!hook->cold->when.is_saved)
         return HS_OK;
     hs_code code = hs__state_provider_copy(&provider, &given, "schedule of hook", err);
     if (code || (code = add_slot(&session->raw, hook_key(&session->env, HS__SCHEDULE_PREFIX, hook->cold), &provider, err)))

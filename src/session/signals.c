@@ -200,18 +200,6 @@ double hs__raw_session_grace_secs(const hs_raw_session *raw)
     return raw ? raw->owner->signals.grace_secs : 0;
 }
 
-hs_code hs__signals_copy_options(struct hs_session *session, bool handled, double grace_secs, hs_error *err)
-{
-    if (!(grace_secs >= 0) && grace_secs != HS_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_session_options.signal_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
-                            grace_secs);
-    session->signals.handled = handled;
-    if (handled)
-        session->signals.grace_secs = grace_secs == 0 ? DEFAULT_GRACE_SECS : fmax(grace_secs, 0);
-    return HS_OK;
-}
-
 int hs__signals_first(const struct hs_session *session)
 {
     int own = atomic_load(&((struct hs_session *)session)->signals.first);
@@ -223,11 +211,17 @@ void hs__signals_adopt(struct hs_session *session, int signal)
     session->signals.adopted = signal;
 }
 
-hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
+hs_code hs__signals_begin(struct hs_session *session, const hs_session_options *options, hs_error *err)
 {
-    if (!session->signals.handled)
+    const double grace_secs = options->signal_grace_secs;
+    if (!(grace_secs >= 0) && grace_secs != HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_session_options.signal_grace_secs is %g; it must be at least 0, or HS_NEVER for no limit",
+                            grace_secs);
+    if (!options->signals)
         return HS_OK;
     session->signals.answers = session->env.logger.write == hs_env_default()->logger.write && isatty(STDERR_FILENO);
+    session->signals.grace_secs = grace_secs == 0 ? DEFAULT_GRACE_SECS : fmax(grace_secs, 0);
     pthread_mutex_lock(&lock);
     forget_parent();
     int slot = 0;
@@ -239,9 +233,9 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
             install();
     }
     pthread_mutex_unlock(&lock);
-    if (slot < MAX_SESSIONS)
+    session->signals.handled = slot < MAX_SESSIONS;
+    if (session->signals.handled)
         return HS_OK;
-    session->signals.handled = false;
     return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
                         "%d sessions already handle signals; leave hs_session_options.signals out in other sessions",
                         MAX_SESSIONS);

@@ -19,9 +19,8 @@ typedef struct hs__signals {
     int64_t deadline_ns;          /* when the process may be killed, by env; 0: not computed since the stop request */
 } hs__signals;
 
-hs_code hs__signals_copy_options(struct hs_session *session, bool handled, double grace_secs, hs_error *err);
-/* If the session handles signals: a handler records them in the session from now on. */
-hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
+/* Checks the options. If the session handles signals: a handler records them in the session from now on. */
+hs_code hs__signals_begin(struct hs_session *session, const hs_session_options *options, hs_error *err);
 void hs__signals_end(struct hs_session *session);
 /* The first signal that requested a stop; 0: no signal did. */
 int hs__signals_first(const struct hs_session *session);

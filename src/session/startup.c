@@ -59,8 +59,7 @@ static hs_code run_check(hs_raw_session *session, const char *op, const char *wh
     return HS_OK;
 }
 
-/* Runs the local init op and the ready checks. Results as in run_check. */
-static hs_code try_finish(struct hs_session *session, bool *ready, hs_error *err)
+hs_code hs__startup_finish(struct hs_session *session, bool *ready, hs_error *err)
 {
     const hs_scaffold_options *scaffold = hs_scaffold_fields(session->scaffold);
     hs_code code = HS_OK;
@@ -71,16 +70,6 @@ static hs_code try_finish(struct hs_session *session, bool *ready, hs_error *err
         code = run_op(&session->raw, scaffold->local_init_op, scaffold->local_init_feeds, NULL, err);
     }
     return code ? code : run_check(&session->raw, scaffold->ready_op, "ready", ready, err);
-}
-
-hs_code hs__startup_finish(struct hs_session *session, hs_error *err)
-{
-    bool ready;
-    hs_code code = try_finish(session, &ready, err);
-    if (code || ready)
-        return code;
-    hs_error_prefix(err, "after initialization");
-    return HS_FAILED_PRECONDITION;
 }
 
 /* Workers. */
@@ -112,7 +101,7 @@ hs_code hs__startup_wait(struct hs_session *session, hs_error *err)
         hs__clear(&why);
         code = hs__open_raw(session, &why);
         if (!code)
-            code = try_finish(session, &ready, &why);
+            code = hs__startup_finish(session, &ready, &why);
         if (!code && ready)
             return HS_OK;
         hs__close_raw(session, NULL);
