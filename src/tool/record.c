@@ -5,6 +5,7 @@
 
 #include "memory.h"
 #include "output.h"
+#include "statistics.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -206,4 +207,66 @@ void free_comparison(comparison *c)
     close_record(&c->runs[1]);
     free(c->runs);
     free(c->differences);
+}
+
+/* Bytes. */
+
+static unsigned char byte_at(const char *hexadecimal, size_t i)
+{
+    const char pair[3] = {hexadecimal[2 * i], hexadecimal[2 * i + 1]};
+    return (unsigned char)strtoul(pair, NULL, 16);
+}
+
+/* True if the 8 bytes are an address of the stack, the heap or a library in a process of Linux with 48-bit addresses. */
+static bool is_address(const char *hexadecimal, size_t at)
+{
+    uint64_t word = 0;
+    for (size_t i = 8; i-- > 0;)
+        word = word << 8 | byte_at(hexadecimal, at + i);
+    return word >> 40 == 0x55 || word >> 40 == 0x56 || word >> 40 == 0x7f;
+}
+
+/* The dtype in "CHECKSUM DTYPE SHAPE". */
+static hs_dtype dtype_of(const char *content)
+{
+    enum { MOST = 64 };
+    const char *name = strchr(content, ' ') + 1;
+    for (int i = 1; i < MOST; i++) {
+        const char *known = hs_dtype_name((hs_dtype)i);
+        if (strncmp(known, name, strlen(known)) == 0 && name[strlen(known)] == ' ')
+            return (hs_dtype)i;
+    }
+    return HS_DTYPE_NONE;
+}
+
+static double element_at(const char *hexadecimal, hs_dtype dtype, size_t i)
+{
+    const size_t size = hs_dtype_size(dtype);
+    unsigned char bytes[sizeof(uint64_t)];
+    for (size_t k = 0; k < size; k++)
+        bytes[k] = byte_at(hexadecimal, i * size + k);
+    const hs_tensor one = hs_tensor_of(dtype, HS_SCALAR, bytes);
+    return hs_tensor_number(&one, 0);
+}
+
+bool find_first_byte(const record_difference *of, first_byte *found)
+{
+    const char *runs[2] = {of->uninterrupted, of->resumed};
+    if (!runs[0] || !runs[1] || *runs[0] != 'x' || *runs[1] != 'x' || strlen(runs[0]) != strlen(runs[1]))
+        return false;
+    const hs_dtype dtype = dtype_of(of->content);
+    *found = (first_byte){.n = strlen(runs[0]) / 2, .size = hs_dtype_size(dtype)};
+    for (size_t i = 0; i < 2; i++)
+        runs[i]++;
+    while (found->at < found->n && byte_at(runs[0], found->at) == byte_at(runs[1], found->at))
+        found->at++;
+    const size_t word = found->at / 8 * 8;
+    found->is_number =
+        found->size > 1 && found->size <= sizeof(uint64_t) && found->n % found->size == 0 && !is_complex(dtype);
+    found->may_be_pointer = word + 8 <= found->n && is_address(runs[0], word) && is_address(runs[1], word);
+    for (size_t i = 0; i < 2 && found->at < found->n; i++) {
+        found->bytes[i] = byte_at(runs[i], found->at);
+        found->numbers[i] = found->is_number ? element_at(runs[i], dtype, found->at / found->size) : 0;
+    }
+    return found->at < found->n;
 }

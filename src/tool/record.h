@@ -33,4 +33,17 @@ bool compare_records(comparison *c, const char *uninterrupted, const char *resum
                      const char *ignore);
 void free_comparison(comparison *c);
 
+/* The first byte of a difference. */
+typedef struct first_byte {
+    size_t at, n;           /* of n bytes */
+    unsigned char bytes[2]; /* in the uninterrupted run, and in the other */
+    bool may_be_pointer;
+    size_t size;       /* of an element */
+    bool is_number;    /* the elements are numbers of several bytes */
+    double numbers[2]; /* then: the element */
+} first_byte;
+
+/* False: the records do not have the bytes. */
+bool find_first_byte(const record_difference *of, first_byte *found);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the JSON files and the lock of a run. */
-#define _POSIX_C_SOURCE 200809L /* O_NOFOLLOW */
+/* Reads the JSON files and the lock of a run, and queries its process. */
+#define _POSIX_C_SOURCE 200809L /* O_NOFOLLOW, gethostname, kill */
 #include "run_files.h"
 #include "memory.h"
 #include "output.h"
@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,4 +113,49 @@ lock_state query_lock(const char *directory, char holder[HOLDER_TEXT])
         close(descriptor);
     free(path);
     return state;
+}
+
+bool is_on_this_host(hs__json_value status)
+{
+    char host[256] = "";
+    if (gethostname(host, sizeof host) != 0)
+        return false;
+    host[sizeof host - 1] = '\0';
+    return hs__json_equals(hs__json_member(status, "host"), host);
+}
+
+/* Reads the state of a process and when it started, in seconds since 1970. False: unknown, as without /proc. */
+static bool read_process(int64_t pid, char *state, double *started)
+{
+    char path[64], text[1024];
+    unsigned long long boot = 0, ticks = 0;
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    FILE *of_process = fopen(path, "re"), *of_system = fopen("/proc/stat", "re");
+    bool known = of_process && of_system && fgets(text, sizeof text, of_process) && strrchr(text, ')');
+    /* after the name in parentheses: the state, 18 other numbers, the start in ticks since the boot */
+    known = known &&
+            sscanf(strrchr(text, ')') + 1,
+                   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", state, &ticks) == 2;
+    while (known && !boot && fgets(text, sizeof text, of_system))
+        sscanf(text, "btime %llu", &boot);
+    if (of_process)
+        fclose(of_process);
+    if (of_system)
+        fclose(of_system);
+    *started = (double)boot + (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    return known && boot;
+}
+
+/* A later process may have the same number. */
+bool is_alive(hs__json_value status)
+{
+    enum { INACCURACY_SECS = 2 };
+    int64_t pid = whole_member(status, "pid", -1), written_ns;
+    char state;
+    double started;
+    if (pid <= 0 || pid > INT32_MAX || (kill((pid_t)pid, 0) != 0 && errno != EPERM))
+        return false;
+    if (!time_member(status, &written_ns) || !read_process(pid, &state, &started))
+        return true;
+    return state != 'Z' && started <= (double)written_ns / 1e9 + INACCURACY_SECS;
 }

@@ -34,4 +34,8 @@ enum { HOLDER_TEXT = 192 };
 /* Sets `holder` to "process N on HOST", or to "another process". */
 lock_state query_lock(const char *directory, char holder[HOLDER_TEXT]);
 
+/* The process that wrote status.json: whether it ran on this host, and if so, whether it is alive. */
+bool is_on_this_host(hs__json_value status);
+bool is_alive(hs__json_value status);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `status`: reads the files of a run, derives its state and speed in `evaluate`, and prints them: alive or not, step,
  * speed, newest checkpoint. Locks and changes nothing. */
-#define _POSIX_C_SOURCE 200809L /* gethostname, kill */
 #include "checkpoint_list.h"
 #include "checkpoint_open.h"
 #include "command.h"
@@ -14,12 +13,9 @@
 
 #include "base/text.h"
 
-#include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Contents of the newest event file since the last start of the run. */
 typedef struct {
@@ -108,51 +104,6 @@ static void read_progress(run *r)
 }
 
 /* State of the process. */
-
-static bool is_on_this_host(hs__json_value status)
-{
-    char host[256] = "";
-    if (gethostname(host, sizeof host) != 0)
-        return false;
-    host[sizeof host - 1] = '\0';
-    return hs__json_equals(hs__json_member(status, "host"), host);
-}
-
-/* Reads the state of a process and when it started, in seconds since 1970. False: unknown, as without /proc. */
-static bool read_process(int64_t pid, char *state, double *started)
-{
-    char path[64], text[1024];
-    unsigned long long boot = 0, ticks = 0;
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    FILE *of_process = fopen(path, "re"), *of_system = fopen("/proc/stat", "re");
-    bool known = of_process && of_system && fgets(text, sizeof text, of_process) && strrchr(text, ')');
-    /* after the name in parentheses: the state, 18 other numbers, the start in ticks since the boot */
-    known = known &&
-            sscanf(strrchr(text, ')') + 1,
-                   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", state, &ticks) == 2;
-    while (known && !boot && fgets(text, sizeof text, of_system))
-        sscanf(text, "btime %llu", &boot);
-    if (of_process)
-        fclose(of_process);
-    if (of_system)
-        fclose(of_system);
-    *started = (double)boot + (double)ticks / (double)sysconf(_SC_CLK_TCK);
-    return known && boot;
-}
-
-/* True if the process that wrote the status is alive. A later process may have the same number. */
-static bool is_alive(hs__json_value status)
-{
-    enum { INACCURACY_SECS = 2 };
-    int64_t pid = whole_member(status, "pid", -1), written_ns;
-    char state;
-    double started;
-    if (pid <= 0 || pid > INT32_MAX || (kill((pid_t)pid, 0) != 0 && errno != EPERM))
-        return false;
-    if (!time_member(status, &written_ns) || !read_process(pid, &state, &started))
-        return true;
-    return state != 'Z' && started <= (double)written_ns / 1e9 + INACCURACY_SECS;
-}
 
 /* A process that saves holds the lock as long as it lives. Without a lock file, the number of the process decides. At
  * its end, a process may release the lock before it writes the outcome. */

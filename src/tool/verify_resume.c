@@ -8,7 +8,6 @@
 #include "json_output.h"
 #include "output.h"
 #include "record.h"
-#include "statistics.h"
 #include "trial_run.h"
 
 #include <errno.h>
@@ -108,76 +107,15 @@ static void put_number(const char *run, const char *number)
         printf(" %s in the %s run", number, run);
 }
 
-static unsigned byte_at(const char *number, size_t i)
+/* Prints the first byte that differs, or the element that it belongs to if the tensor has numbers. */
+static void put_byte(const first_byte *byte, const char *second)
 {
-    const char pair[3] = {number[1 + 2 * i], number[2 + 2 * i]};
-    return (unsigned)strtoul(pair, NULL, 16);
-}
-
-/* The first byte that differs. False: the records do not have the bytes. */
-static bool find_byte(const record_difference *d, size_t *first, size_t *n)
-{
-    const char *a = d->uninterrupted, *b = d->resumed;
-    if (!a || !b || *a != 'x' || *b != 'x' || strlen(a) != strlen(b))
-        return false;
-    *n = strlen(a) / 2;
-    for (*first = 0; *first < *n; (*first)++)
-        if (byte_at(a, *first) != byte_at(b, *first))
-            return true;
-    return false;
-}
-
-/* True if the 8 bytes are an address of the stack, the heap or a library in a process of Linux with 48-bit addresses. */
-static bool is_address(const char *number, size_t at)
-{
-    uint64_t word = 0;
-    for (size_t i = 8; i-- > 0;)
-        word = word << 8 | byte_at(number, at + i);
-    return word >> 40 == 0x55 || word >> 40 == 0x56 || word >> 40 == 0x7f;
-}
-
-static bool may_be_pointer(const record_difference *d, size_t byte, size_t n)
-{
-    const size_t at = byte / 8 * 8;
-    return at + 8 <= n && is_address(d->uninterrupted, at) && is_address(d->resumed, at);
-}
-
-/* The dtype in "CHECKSUM DTYPE SHAPE". */
-static hs_dtype dtype_of(const char *content)
-{
-    enum { MOST = 64 };
-    const char *name = strchr(content, ' ') + 1;
-    for (int i = 1; i < MOST; i++) {
-        const char *known = hs_dtype_name((hs_dtype)i);
-        if (strncmp(known, name, strlen(known)) == 0 && name[strlen(known)] == ' ')
-            return (hs_dtype)i;
-    }
-    return HS_DTYPE_NONE;
-}
-
-static double element_at(const char *number, hs_dtype dtype, size_t i)
-{
-    unsigned char bytes[sizeof(uint64_t)];
-    for (size_t k = 0; k < hs_dtype_size(dtype); k++)
-        bytes[k] = (unsigned char)byte_at(number, i * hs_dtype_size(dtype) + k);
-    const hs_tensor one = hs_tensor_of(dtype, HS_SCALAR, bytes);
-    return hs_tensor_number(&one, 0);
-}
-
-/* Prints the first byte that differs, or the first element if the tensor has numbers of several bytes. */
-static void put_first(const record_difference *d, const char *second, size_t byte, size_t n)
-{
-    const hs_dtype dtype = dtype_of(d->content);
-    const size_t size = hs_dtype_size(dtype);
-    if (size > 1 && size <= sizeof(uint64_t) && n % size == 0 && !is_complex(dtype)) {
-        printf(" element %zu of %zu is %.9g in the first run and %.9g in the %s run", byte / size, n / size,
-               element_at(d->uninterrupted, dtype, byte / size), element_at(d->resumed, dtype, byte / size), second);
-        return;
-    }
-    printf(" byte %zu of %zu is %02x in the first run and %02x in the %s run", byte, n, byte_at(d->uninterrupted, byte),
-           byte_at(d->resumed, byte), second);
-    if (may_be_pointer(d, byte, n))
-        fputs("; it may be of a pointer", stdout);
+    if (byte->is_number)
+        printf(" element %zu of %zu is %.9g in the first run and %.9g in the %s run", byte->at / byte->size,
+               byte->n / byte->size, byte->numbers[0], byte->numbers[1], second);
+    else
+        printf(" byte %zu of %zu is %02x in the first run and %02x in the %s run%s", byte->at, byte->n, byte->bytes[0],
+               byte->bytes[1], second, byte->may_be_pointer ? "; it may be of a pointer" : "");
 }
 
 static void put_causes(bool is_resumed, bool has_bytes)
@@ -204,15 +142,15 @@ static void put_differences(const comparison *c, const trial *part)
     bool has_bytes = false;
     for (size_t i = 0; i < c->n && i < MAX_LISTED; i++) {
         const record_difference *d = &c->differences[i];
-        size_t first, n;
+        first_byte byte;
         printf("  %-8s ", d->kind);
         put_name(d->name);
         fputs(":", stdout);
         put_number("first", d->uninterrupted);
         put_number(second, d->resumed);
-        if (find_byte(d, &first, &n)) {
-            put_first(d, second, first, n);
-            has_bytes = has_bytes || hs_dtype_size(dtype_of(d->content)) == 1;
+        if (find_first_byte(d, &byte)) {
+            put_byte(&byte, second);
+            has_bytes = has_bytes || byte.size == 1;
         } else if (d->uninterrupted && d->resumed && strcmp(d->uninterrupted, d->resumed) == 0) {
             fputs(strcmp(d->resumed, "-") == 0 ? " other bytes" : " (other bits)", stdout);
         }
@@ -248,14 +186,14 @@ static void write_json(const findings *found, const comparison *c)
     hs__json_open(&out, "differences", '[');
     for (size_t i = 0; i < c->n; i++) {
         const record_difference *d = &c->differences[i];
-        size_t first, n;
+        first_byte byte;
         hs__json_open(&out, NULL, '{');
         hs__json_put_text(&out, "kind", d->kind);
         hs__json_put_text(&out, "name", d->name);
         put_side(&out, "uninterrupted", d->uninterrupted);
         put_side(&out, "resumed", d->resumed);
-        if (find_byte(d, &first, &n))
-            js_count(&out, "first_byte", first);
+        if (find_first_byte(d, &byte))
+            js_count(&out, "first_byte", byte.at);
         hs__json_close(&out, '}');
     }
     hs__json_close(&out, ']');

@@ -116,22 +116,39 @@ static char *contents(const fixture *f)
     return text;
 }
 
+/* Replaces "xHEXADECIMAL" by "xN" in place, with the number of bytes. */
+static void shorten_bytes(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at;) {
+        const size_t digits = at[0] == 'x' && at > text && at[-1] == ' ' ? strspn(at + 1, "0123456789abcdef") : 0;
+        if (digits)
+            to += sprintf(to, "x%zu", digits / 2);
+        else
+            *to++ = *at;
+        at += digits ? digits + 1 : 1;
+    }
+    *to = '\0';
+}
+
 static void each_step_has_a_line_for_each_item(void **state)
 {
     fixture *f = *state;
     trial t = {.f = f, .fetches = HS_NAMES("far", "text")};
-    static const char *const lines[] = {"state ",    ":8 uint8 [8] - hooksess/state/loader\n",
+    static const char *const lines[] = {"state ",    ":8 uint8 [8] x8 hooksess/state/loader\n",
                                         "state ",    ":8 int64 [] 2 hooksess/state/loader:version\n",
                                         "state ",    ":16 string [] - hooksess/state/loader:identity\n",
-                                        "variable ", ":16 double [2] - bias\n",
+                                        "variable ", ":16 double [2] x16 bias\n",
                                         "variable ", NULL,
-                                        "variable ", ":24 float [2,3] - weights\n",
+                                        "variable ", ":24 float [2,3] x24 weights\n",
                                         "variable ", ":4 float [1] 0 x [0:1]\n",
                                         "variable ", ":4 float [1] 0 x [1:2]\n",
-                                        "value ",    ":8 float [2] - far\n",
+                                        "value ",    ":8 float [2] x8 far\n",
                                         "value ",    ":16 string [] - text\n"};
     assert_ok(record(&f->t.env, &t), &f->err);
-    const char *at = contents(f);
+    char *text = contents(f);
+    shorten_bytes(text);
+    const char *at = text;
     for (int step = 1; step <= 3; step++)
         for (size_t i = 0; i < sizeof lines / sizeof *lines; i += 2) {
             char start[32], global_step[64];
@@ -145,6 +162,19 @@ static void each_step_has_a_line_for_each_item(void **state)
     assert_string_equal(at, ""); /* runs that do not advance the step are not recorded */
     assert_int_equal(t.ends, 2); /* after the last step, and when the session was closed */
     assert_int_equal(t.end.code, HS_OK);
+}
+
+static void the_bytes_of_small_tensors_are_recorded(void **state)
+{
+    fixture *f = *state;
+    trial t = {.f = f, .fetches = HS_NAMES("far"), .device = {1, -2}};
+    unsigned char bytes[sizeof t.device];
+    char line[64] = ":8 float [2] x";
+    memcpy(bytes, t.device, sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        sprintf(line + strlen(line), "%02x", bytes[i]);
+    assert_ok(record(&f->t.env, &t), &f->err);
+    assert_contains(contents(f), strcat(line, " far\n"));
 }
 
 static void the_last_step_is_saved(void **state)
@@ -195,8 +225,11 @@ static void each_file_call_of_a_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(each_step_has_a_line_for_each_item), with_fixture(the_last_step_is_saved),
-        with_fixture(a_record_is_never_another_processs), with_fixture(each_allocation_of_a_record),
+        with_fixture(each_step_has_a_line_for_each_item),
+        with_fixture(the_bytes_of_small_tensors_are_recorded),
+        with_fixture(the_last_step_is_saved),
+        with_fixture(a_record_is_never_another_processs),
+        with_fixture(each_allocation_of_a_record),
         with_fixture(each_file_call_of_a_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
