@@ -6,10 +6,10 @@ The guide's first program with an op equals examples/first_program, except for t
 part of the difference between the programs in examples/adopt. README.md and the pages of the guide do not exceed their limits of
 words. Each listed difference from TensorFlow has a test with its ID in the name. docs/errors.md explains every code, and shows
 the table of src/session/failure.c.
-docs/install.md lists the build options. Each line of a log that a header or a document shows in its text, such as
-"step 3: 2 steps/s", is in a test or in a console block, which a test compares with the output of a run. The parts of the messages
-in docs/errors.md are in the source or in a test. The figures of docs/benchmarks.md are those of docs/bench/results.jsonl.
-docs/testing.md counts tests and lines correctly, within 10 %.
+docs/install.md lists the build options, and the packages of cmake/install-packages.sh. Each line of a log that a header or a document
+shows in its text, such as "step 3: 2 steps/s", is in a test or in a console block, which a test compares with the output of a run.
+The parts of the messages in docs/errors.md are in the source or in a test. The figures of docs/benchmarks.md are those of
+docs/bench/results.jsonl. docs/testing.md counts tests and lines correctly, within 10 %.
 """
 import difflib
 import json
@@ -62,6 +62,10 @@ table = (root / "docs/install.md").read_text().split("## Build options")[1]
 listed = set(re.findall(r"`(HOOKSESS_\w+)`", "".join(re.findall(r"^\|([^|]*)\|", table, re.M))))
 wrong += [f"docs/install.md: the build option {name} is {where}" for names, where in
           ((options - listed, "missing"), (listed - options, "not in CMake")) for name in sorted(names)]
+
+packages = set(re.search(r'^packages="(.*)"$', (root / "cmake/install-packages.sh").read_text(), re.M)[1].split())
+shown = set(re.findall(r"[a-z][\w.+-]+", re.sub(r"#.*|sudo|apt-get install -y", "", "".join(blocks("docs/install.md", "text")))))
+wrong += [] if shown - {"python3"} == packages else [f"docs/install.md shows other packages than cmake/install-packages.sh: {packages ^ shown}"]
 
 tests = "".join(path.read_text() for path in (root / "tests").rglob("*.c"))
 rows = re.findall(r"^\| ([A-Z]{2}-\d.*?) \|", (root / "docs/tensorflow-differences.md").read_text(), re.M)
