@@ -111,7 +111,7 @@ char *find_checkpoint(const char *operand)
     } else if (*operand && !ends_in(operand, ".safetensors") && !strstr(operand, ".data-") && !may_be_prefix(operand)) {
         return NULL;
     }
-    return copy(operand, length); /* if it is none, opening it says why */
+    return copy(operand, length); /* opening it prints what is wrong */
 }
 
 bool open_checkpoint(checkpoint *opened, const char *operand)

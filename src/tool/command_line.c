@@ -188,6 +188,16 @@ static bool asks_for_help(int argc, char **argv)
 
 /* Running a command. */
 
+/* The operands of the synopsis, which has them after the options. */
+static const char *operands_of(const struct command *command)
+{
+    const char *at = command->synopsis;
+    for (const char *c = at; *c; c++)
+        if ((*c == ']' || *c == '}') && c[1] == ' ')
+            at = c + 2;
+    return at;
+}
+
 static int suggest_help(const struct command *command)
 {
     say("try '%s help %s'", program, title(command));
@@ -244,7 +254,8 @@ static int run(const struct command *command, int argc, char **argv)
     call.operands = argv + optind;
     int n_operands = argc - optind, wanted = command->n_operands;
     if (wanted == A_PROGRAM ? n_operands < 1 : wanted == TWO_OR_MORE ? n_operands < 2 : n_operands != wanted) {
-        say("%s: expected %s, not %d arguments", title(command), command->synopsis, n_operands);
+        say("%s: expected %s, not %d argument%s", title(command), operands_of(command), n_operands,
+            n_operands == 1 ? "" : "s");
         return suggest_help(command);
     }
     return command->run(&call);

@@ -135,7 +135,7 @@ static const struct command commands[] = {
      "the event, tag, kind of the value with its plugin, and the number if it is a\n"
      "scalar.\n"
      "\n"
-     "  --tag TAG        only this tag, or those that match a pattern with * and ?.\n"
+     "  --tag TAG        only this tag, or all that match a pattern with * and ?.\n"
      "                   If no tag matches, the command says so, and exits with 2\n"
      "  --from STEP      no step before this\n"
      "  --to STEP        no step after this\n"

@@ -140,9 +140,12 @@ class CommandLine(ToolCase):
             self.assertIn("hooksess: try 'hooksess help checkpoint", said)
 
     def test_operands_are_counted(self):
-        self.assertIn("ls: expected [--json] PREFIX, not 0 arguments", self.says("checkpoint", "ls"))
+        self.assertIn("ls: expected PREFIX, not 0 arguments\n", self.says("checkpoint", "ls"))
         self.assertIn("not 2 arguments", self.says("checkpoint", "ls", "a", "b"))
-        self.assertIn("diff: expected [--json] [--tolerance X] A B, not 1 arg", self.says("checkpoint", "diff", "--json", "a"))
+        self.assertIn("compact: expected DIRECTORY, not 0 arguments\n", self.says("events", "compact", "--delete"))
+        self.assertIn("plot: expected TAG PATH ..., not 1 argument\n", self.says("events", "plot", "loss"))
+        self.assertIn("verify-resume: expected PROGRAM ..., not 0 arguments\n", self.says("verify-resume"))
+        self.assertIn("diff: expected A B, not 1 argument\n", self.says("checkpoint", "diff", "--json", "a"))
 
     def test_the_tool_may_have_another_name(self):
         os.symlink(TOOL, self.directory / "other")
