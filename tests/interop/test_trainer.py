@@ -468,7 +468,7 @@ class Readme(Run):
         done = subprocess.run(chart, shell=True, cwd=self.caller, capture_output=True, text=True, timeout=TIMEOUT)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("curves/loss", done.stdout)
-        self.assertRegex(printed, r"Train further: +\S+run .* --max-steps N\n")
+        self.assertRegex(printed, r"Train further: +\S+run .* --max-steps 20 .* \(with a larger --epochs\)\n")
         self.assertNotRegex(printed, r"Train further: .*--fresh")
         self.assertRegex(printed, r"Start again from step 0: .* --fresh\n")
 
