@@ -147,14 +147,12 @@ constexpr size_t hs__element_bytes(void *)
      (data))
 #endif
 
-/* A call that gcc's optimizer does not remove does not compile. */
 #if defined __GNUC__ && defined __OPTIMIZE__ && !defined __clang__ && !defined __CUDACC__
 void hs__array_is_smaller_than_its_shape(void) __attribute__((error("the array is smaller than its shape")));
 #else
 #define hs__array_is_smaller_than_its_shape() ((void)0)
 #endif
 
-/* Bytes from `data` to the end of its object, if the compiler knows it; otherwise SIZE_MAX. */
 #define HS__ROOM(...) __builtin_object_size((__VA_ARGS__), 0)
 
 /* Whether memory of this type can hold elements of a dtype; 0: an unknown one. */

@@ -11,7 +11,7 @@
  *
  * On a terminal it rewrites one line, at most five times a second. It has a bar if last_step is set and the line has room:
  *
- *     step 1200/10000 12.0% [=>             ], 80 steps/s, 1:50 left, loss = 0.25
+ *       step 1200/10000 12.0% [=>             ], 80 steps/s, 1:50 left, loss = 0.25
  *
  * Elsewhere it writes whole lines. The rate is that of the last steps (half-life 30 s). At a normal end, a last line has
  * the total time. A restore or a decreasing step restarts both. Checkpoints have only the position of its schedule by
