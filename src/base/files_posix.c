@@ -77,7 +77,7 @@ static hs_code open_descriptor(const char *path, int mode, int *descriptor, hs_e
     return code;
 }
 
-static hs_code posix_open(void *user, const char *path, int mode, void **file, hs_error *err)
+static hs_code local_open(void *user, const char *path, int mode, void **file, hs_error *err)
 {
     char buffer[PATH_MAX];
     (void)user;
@@ -127,7 +127,7 @@ static bool can_repeat(posix_file *file)
     return refused || errno == EINTR;
 }
 
-static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
+static hs_code local_read(void *user, void *handle, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
 {
     (void)user;
     posix_file *file = handle;
@@ -149,7 +149,7 @@ static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data,
     return HS_OK;
 }
 
-static hs_code posix_write(void *user, void *handle, const void *data, size_t bytes, hs_error *err)
+static hs_code local_write(void *user, void *handle, const void *data, size_t bytes, hs_error *err)
 {
     (void)user;
     posix_file *file = handle;
@@ -184,7 +184,7 @@ static hs_code posix_write(void *user, void *handle, const void *data, size_t by
     return HS_OK;
 }
 
-static hs_code posix_sync(void *user, void *handle, hs_error *err)
+static hs_code local_sync(void *user, void *handle, hs_error *err)
 {
     (void)user;
     posix_file *file = handle;
@@ -195,7 +195,7 @@ static hs_code posix_sync(void *user, void *handle, hs_error *err)
     return result == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot sync", file->path);
 }
 
-static hs_code posix_close(void *user, void *handle, hs_error *err)
+static hs_code local_close(void *user, void *handle, hs_error *err)
 {
     (void)user;
     posix_file *file = handle;
@@ -207,7 +207,7 @@ static hs_code posix_close(void *user, void *handle, hs_error *err)
     return code;
 }
 
-static hs_code posix_rename(void *user, const char *from, const char *to, hs_error *err)
+static hs_code local_rename(void *user, const char *from, const char *to, hs_error *err)
 {
     char buffers[2][PATH_MAX];
     (void)user;
@@ -216,7 +216,7 @@ static hs_code posix_rename(void *user, const char *from, const char *to, hs_err
     return rename(from, to) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot rename it to %s", from, to);
 }
 
-static hs_code posix_remove(void *user, const char *path, hs_error *err)
+static hs_code local_remove(void *user, const char *path, hs_error *err)
 {
     char buffer[PATH_MAX];
     (void)user;
@@ -224,7 +224,7 @@ static hs_code posix_remove(void *user, const char *path, hs_error *err)
     return unlink(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot remove it", path);
 }
 
-static hs_code posix_remove_directory(void *user, const char *path, hs_error *err)
+static hs_code local_remove_directory(void *user, const char *path, hs_error *err)
 {
     char buffer[PATH_MAX];
     (void)user;
@@ -232,7 +232,7 @@ static hs_code posix_remove_directory(void *user, const char *path, hs_error *er
     return rmdir(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot remove it", path);
 }
 
-static hs_code posix_sync_directory(void *user, const char *path, hs_error *err)
+static hs_code local_sync_directory(void *user, const char *path, hs_error *err)
 {
     char buffer[PATH_MAX];
     (void)user;
@@ -253,7 +253,7 @@ static hs_code posix_sync_directory(void *user, const char *path, hs_error *err)
     return code;
 }
 
-static hs_code posix_make_directory(void *user, const char *path, hs_error *err)
+static hs_code local_make_directory(void *user, const char *path, hs_error *err)
 {
     char buffer[PATH_MAX];
     (void)user;
@@ -268,7 +268,7 @@ static int64_t nanoseconds(const struct timespec *time)
     return (secs < -most ? -most : secs > most ? most : secs) * 1000000000 + time->tv_nsec;
 }
 
-static hs_code posix_stat(void *user, const char *path, hs_file_stat *out, hs_error *err)
+static hs_code local_stat(void *user, const char *path, hs_file_stat *out, hs_error *err)
 {
     char buffer[PATH_MAX];
     (void)user;
@@ -284,7 +284,7 @@ static hs_code posix_stat(void *user, const char *path, hs_file_stat *out, hs_er
     return HS_OK;
 }
 
-static hs_code posix_free_space(void *user, const char *path, uint64_t *bytes, hs_error *err)
+static hs_code local_free_space(void *user, const char *path, uint64_t *bytes, hs_error *err)
 {
     char buffer[PATH_MAX];
     (void)user;
@@ -298,7 +298,7 @@ static hs_code posix_free_space(void *user, const char *path, uint64_t *bytes, h
     return HS_OK;
 }
 
-static hs_code posix_list(void *user, const char *path, int (*visit)(void *visitor, const char *name), void *visitor,
+static hs_code local_list(void *user, const char *path, int (*visit)(void *visitor, const char *name), void *visitor,
                           hs_error *err)
 {
     char buffer[PATH_MAX];
@@ -324,7 +324,7 @@ static hs_code posix_list(void *user, const char *path, int (*visit)(void *visit
 }
 
 const hs_file_system_ops hs__posix_files = HS_INIT(
-    hs_file_system_ops, .open = posix_open, .read = posix_read, .write = posix_write, .sync = posix_sync,
-    .close = posix_close, .rename = posix_rename, .remove = posix_remove, .remove_directory = posix_remove_directory,
-    .sync_directory = posix_sync_directory, .make_directory = posix_make_directory, .stat = posix_stat, .list = posix_list,
-    .lock = hs__posix_lock, .unlock = hs__posix_unlock, .free_space = posix_free_space);
+    hs_file_system_ops, .open = local_open, .read = local_read, .write = local_write, .sync = local_sync,
+    .close = local_close, .rename = local_rename, .remove = local_remove, .remove_directory = local_remove_directory,
+    .sync_directory = local_sync_directory, .make_directory = local_make_directory, .stat = local_stat, .list = local_list,
+    .lock = hs__posix_lock, .unlock = hs__posix_unlock, .free_space = local_free_space);
