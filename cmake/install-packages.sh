@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-packages.sh build|train|mpi|tensorflow|test|nightly|package|cross...: installs what is missing for it, on Debian. As
-# root, or with sudo.
+# install-packages.sh build|train|mpi|tensorflow|test|nightly|package|cross...: installs what is missing for it, on Debian. Runs
+# as root, or with sudo.
 set -eu
 packages="cmake gcc libc6-dev libisal-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
 for what in "$@"; do
