@@ -111,7 +111,7 @@ class Reference(unittest.TestCase):
         code, clipboard = copy("diff")
         lines = [line[1:] for line in code.split("\n") if line[:1] in ("+", " ")]
         self.assertEqual(clipboard.split("\n"), lines)
-        self.open("index.html")
+        self.open("docs/guide/your-loop.html")
         code, clipboard = copy("console")
         self.assertEqual(clipboard.split("\n"), [line[2:] for line in code.split("\n") if line.startswith("$ ")])
 
