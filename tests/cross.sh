@@ -85,5 +85,5 @@ targets=$(ctest --test-dir "$work/build" --show-only --label-regex '^unit$' --te
     sed -n 's|.*Test *#[0-9]*: \([^ ]*\).*|test_\1|p' | tr / _)
 # shellcheck disable=SC2086
 cmake --build "$work/build" --parallel "$jobs" --target $targets
-HOOKSESS_TEST_SECS=280 ctest --test-dir "$work/build" --label-regex '^unit$' --tests-regex "$tests" --exclude-regex "$without" \
+HOOKSESS_TEST_SECS=1500 ctest --test-dir "$work/build" --label-regex '^unit$' --tests-regex "$tests" --exclude-regex "$without" \
     --output-on-failure --parallel "$jobs"
