@@ -11,11 +11,12 @@
  *     hs_hook hook = hs_metrics_file(.path = "run/metrics.csv", .tensors = HS_NAMES("loss"),
  *                                    .metrics = HS_NAMES("accuracy"), .every_n_steps = 10);
  *
- * The same rows as CSV and as JSON:
+ *   step,wall_time,loss,accuracy
+ *   1,1700000000.125,0.5,
+ *   11,1700000007.250,0.25,0.91
  *
- *       step,wall_time,loss,accuracy              {"step":1,"wall_time":1700000000.125,"loss":0.5,"accuracy":null}
- *       1,1700000000.125,0.5,                     {"step":11,"wall_time":1700000007.250,"loss":0.25,"accuracy":0.91}
- *       11,1700000007.250,0.25,0.91
+ *   {"step":1,"wall_time":1700000000.125,"loss":0.5,"accuracy":null}
+ *   {"step":11,"wall_time":1700000007.250,"loss":0.25,"accuracy":0.91}
  *
  * Names are UTF-8. wall_time is in seconds since 1970, UTC. Numbers read back as the same value. NaN and infinities are
  * nan, inf and -inf in CSV, and strings such as "NaN" and "-Infinity" in JSON. CSV quotes names by RFC 4180. A metric of
