@@ -9,13 +9,11 @@
  *
  *     hs_hook hook = hs_progress(.tensors = HS_NAMES("loss"), .last_step = 10000);
  *
- * On a terminal it rewrites one line, at most five times a second. It has a bar if last_step is set and the line has room:
+ * On a terminal it rewrites one line, at most five times a second, with a bar if last_step is set and the line has room:
+ * "step 1200/10000 12.0% [=>             ], 80 steps/s, 1:50 left, loss = 0.25". Elsewhere it writes whole lines.
  *
- *       step 1200/10000 12.0% [=>             ], 80 steps/s, 1:50 left, loss = 0.25
- *
- * Elsewhere it writes whole lines. The rate is that of the last steps (half-life 30 s). At a normal end, a last line has
- * the total time. A restore or a decreasing step restarts both. Checkpoints have only the position of its schedule by
- * steps.
+ * The rate is that of the last steps (half-life 30 s). At a normal end, a last line has the total time. A restore or a
+ * decreasing step restarts both. Checkpoints have only the position of its schedule by steps.
  *
  * The hook writes to the descriptor directly, not through the log or stdio. A failing write never fails the training and
  * raises no SIGPIPE: text for a full descriptor is dropped, and after another error the hook writes nothing more.
