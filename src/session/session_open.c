@@ -106,6 +106,8 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         hook->cold->begun = true;
         hs__set_current_hook(session, hook);
         const bool begins = hook->cold->ops.begin && (!session->raw.rank || !hook->cold->begins_on_chief);
+        if (hook->cold->begins_on_chief) /* the checkpoint saver */
+            atomic_store(&session->signals.saves, true);
         hs_code code = begins ? hook->cold->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code) {
             if (code == HS_STOP && !err->message[0])
@@ -308,8 +310,6 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
         hs__close_all(session, HS_OK, &error);
         return report_open_failure(backend, &error, err);
     }
-    if (session->raw.saved_step >= 0) /* restored */
-        atomic_store(&session->signals.saves, true);
     hs__session_opened(session);
     hs__enter(session, HS_PHASE_DATA);
     hs__clear(err);

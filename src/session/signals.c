@@ -220,7 +220,7 @@ hs_code hs__signals_begin(struct hs_session *session, const hs_session_options *
                             grace_secs);
     if (!options->signals)
         return HS_OK;
-    session->signals.answers = session->env.logger.write == hs_env_default()->logger.write && isatty(STDERR_FILENO);
+    session->signals.answers = isatty(STDERR_FILENO);
     session->signals.grace_secs = grace_secs == 0 ? DEFAULT_GRACE_SECS : fmax(grace_secs, 0);
     pthread_mutex_lock(&lock);
     forget_parent();
