@@ -65,7 +65,7 @@ $(sed -n 's/^Maintainer: / -- /p' debian/control)  $(LC_ALL=C date -u -R)"
         mv debian/changelog.tmp debian/changelog
     fi
     sed -i "s|https://[^ ]*/hooksess-|$address/releases/hooksess-|" docs/install.md
-    sed -i "s|git clone https://[^ ]*|git clone $address|" README.md docs/install.md
+    sed -i "s|git clone https://[^ ]*|git clone $address|" README.md
     sed -i "s|^Homepage: .*|Homepage: $address|" debian/control
     echo "The source is version $version. Look at the changes, commit them, then: cmake/release.sh archive DIR"
 }

@@ -219,7 +219,7 @@ class Mistakes(GraphCase):
                 ([*graph, "--feed", "imges=images"], "'imges' is not in the graph; did you mean 'images'?"),
                 ([*graph, "--feed", "labels=images"], "'labels:0' is int64 [-1], but was fed with float [128,784]"),
                 (graph, "You must feed a value for placeholder"),
-                ([*graph, *FEEDS, "--data", self.directory], "name the folder that has the data with --data"),
+                ([*graph, *FEEDS, "--data", self.directory], "give the folder of the data: --data DIR"),
                 ([*graph, *FEEDS, "--model-dir", ROOT / "feed.meta"], "feed.meta")):
             with self.subTest(words):
                 self.assertIn(wanted, self.complaint(*words, status=1))
