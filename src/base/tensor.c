@@ -41,6 +41,14 @@ bool hs__dtype_valid(int64_t dtype)
     return dtype > 0 && dtype < (int64_t)(sizeof dtypes / sizeof *dtypes) && dtypes[dtype].size;
 }
 
+bool hs__is_dtype_name(const char *text)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (dtypes[i].name && strcmp(dtypes[i].name, text) == 0)
+            return true;
+    return false;
+}
+
 size_t hs_dtype_size(hs_dtype dtype)
 {
     return hs__dtype_valid((int64_t)dtype) ? dtypes[dtype].size : 0;

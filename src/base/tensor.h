@@ -11,5 +11,7 @@ bool hs__shape_fits(const hs_shape *open, const hs_shape *shape);
 /* HS_OK if a tensor can have this shape. `open`: dimensions of -1 are allowed. `of` is for the message. */
 hs_code hs__shape_check(const hs_shape *shape, bool open, const char *of, hs_error *err);
 bool hs__dtype_valid(int64_t dtype);
+/* True if hs_dtype_name returns this text for a valid dtype. */
+bool hs__is_dtype_name(const char *text);
 
 #endif

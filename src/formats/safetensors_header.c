@@ -3,8 +3,10 @@
  * (hs__safetensors_header_parse). */
 #include "formats/safetensors.h"
 
+#include "base/c_locale.h"
 #include "base/json_reader.h"
 #include "base/json_writer.h"
+#include "base/tensor.h"
 #include "base/text.h"
 
 #include <stdlib.h>
@@ -152,7 +154,12 @@ static hs_code parse_dtype(parsing *p, hs__safetensors_entry *entry, hs__json_va
             *bits = dtypes[i].bits;
             return HS_OK;
         }
+    char quoted[32];
     const char *text = text_of(p, name, err);
+    if (text && hs__is_dtype_name(text)) { /* it is not that dtype */
+        hs__snprintf(quoted, sizeof quoted, "'%s'", text);
+        text = quoted;
+    }
     return text ? hs__map_add(&p->header->dtypes, text, 0, &entry->dtype_name, err) : HS_RESOURCE_EXHAUSTED;
 }
 

@@ -2,45 +2,31 @@
 /* An open session: what the program requests, its parts, and its phase, which any thread may read. */
 #include "session/session.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 
-/* The open sessions of this process and, in a forked child, those of its parent. */
+/* The open sessions that log to standard error, and the process that has opened them: a forked child has none. */
+static atomic_uint n_open, opened_in;
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hs_session *open_sessions;
-
-void hs__session_opened(struct hs_session *session)
+void hs__session_opened(const struct hs_session *session)
 {
-    pthread_mutex_lock(&list_lock);
-    session->next_open = open_sessions;
-    open_sessions = session;
-    pthread_mutex_unlock(&list_lock);
+    if (session->env.logger.write != hs_env_default()->logger.write)
+        return;
+    if (atomic_exchange(&opened_in, session->generation) != session->generation)
+        atomic_store(&n_open, 0);
+    atomic_fetch_add(&n_open, 1);
 }
 
 void hs__session_closed(const struct hs_session *session)
 {
-    pthread_mutex_lock(&list_lock);
-    for (struct hs_session **at = &open_sessions; *at; at = &(*at)->next_open)
-        if (*at == session) {
-            *at = session->next_open;
-            break;
-        }
-    pthread_mutex_unlock(&list_lock);
+    if (session->env.logger.write == hs_env_default()->logger.write)
+        atomic_fetch_sub(&n_open, 1);
 }
 
-/* The program returns from main or calls exit. Its memory, such as the graph's variables and a logger, may be gone. */
+/* The program returns from main or calls exit. The sessions' memory may be gone. */
 __attribute__((destructor)) static void warn_of_open_sessions(void)
 {
-    for (const struct hs_session *session = open_sessions; session; session = session->next_open) {
-        const int64_t saved = session->raw.saved_step;
-        if (session->env.logger.write != hs_env_default()->logger.write || hs__is_inherited(session->generation))
-            continue;
-        if (saved < 0)
-            hs_log(NULL, HS_LOG_WARNING, "the program ends without hs_session_close; nothing is saved");
-        else
-            hs_log(NULL, HS_LOG_WARNING, "the program ends without hs_session_close; the newest checkpoint is of step %lld",
-                   (long long)saved);
-    }
+    if (atomic_load(&n_open) && !hs__is_inherited(atomic_load(&opened_in)))
+        hs_log(NULL, HS_LOG_WARNING, "the program ends without hs_session_close, which saves the last steps");
 }
 
 void hs_session_request_save(hs_session *session)

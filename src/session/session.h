@@ -202,11 +202,10 @@ struct hs_session {
     hs__data_wait data_wait;
     hs__failures failures; /* failure.c */
     char stop_hook[64], failed_hook[64];
-    hs_error last;                /* of the last run; HS_OK: it succeeded */
-    hs_error fail;                /* from hs_session_fail */
-    bool repeat_call;             /* the session was recovered, and the caller is to repeat the call */
-    bool threads_failed_first;    /* the coordinator had an error before the last run failed */
-    struct hs_session *next_open; /* session.c */
+    hs_error last;             /* of the last run; HS_OK: it succeeded */
+    hs_error fail;             /* from hs_session_fail */
+    bool repeat_call;          /* the session was recovered, and the caller is to repeat the call */
+    bool threads_failed_first; /* the coordinator had an error before the last run failed */
 };
 
 extern const hs__raw_session_owner_ops hs__session_owner_ops;
@@ -282,7 +281,7 @@ static inline unsigned hs__final_stops(const struct hs_session *session)
 /* session.c */
 
 /* Until hs__session_closed, an exit of the program logs that the session was not closed. */
-void hs__session_opened(struct hs_session *session);
+void hs__session_opened(const struct hs_session *session);
 void hs__session_closed(const struct hs_session *session);
 /* False until another thread reads the phase for the first time: until then steps do not record their progress. */
 static inline bool hs__is_watched(const struct hs_session *session)

@@ -10,8 +10,8 @@ locks_posix.c.o:holds             the locks of the process, as the kernel's lock
 locks_posix.c.o:mutex
 locks_posix.c.o:once
 redirect_posix.c.o:newest         where files are in a trial of a resume, a process that the tool has started
-session.c.o:list_lock         the open sessions, which an exit names
-session.c.o:open_sessions
+session.c.o:n_open         how many sessions are open, for a warning when the program ends
+session.c.o:opened_in
 signals.c.o:installed          the sessions that handle signals, and what was installed before them
 signals.c.o:listeners
 signals.c.o:lock

@@ -202,12 +202,12 @@ static void an_output_that_nobody_reads_does_not_end_the_training(void **state)
     assert_contains(p->text, "saved");
 }
 
-static void an_exit_with_an_open_session_says_what_is_saved(void **state)
+static void an_exit_with_an_open_session_is_told(void **state)
 {
     program *p = *state;
     start(p, (habits){.saves = true, .leaves_open = true}, false);
     await(p, NULL);
-    assert_contains(p->text, "WARNING: the program ends without hs_session_close; the newest checkpoint is of step 6\n");
+    assert_contains(p->text, "WARNING: the program ends without hs_session_close, which saves the last steps\n");
     assert_int_equal(exit_code(p), 0);
 }
 
@@ -221,7 +221,7 @@ int main(void)
         in_terminal(a_log_that_is_no_terminal_has_only_the_line_after_the_step),
         in_terminal(a_closed_terminal_stops_and_saves),
         in_terminal(an_output_that_nobody_reads_does_not_end_the_training),
-        in_terminal(an_exit_with_an_open_session_says_what_is_saved),
+        in_terminal(an_exit_with_an_open_session_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ class Directories(ToolCase):
         lines = self.prints("checkpoint", "ls", "run/").splitlines()
         self.assertRegex(lines[0], r"^checkpoint    step +size  time$")
         self.assertRegex(lines[1], r"^run/model-1      1 +\d+ bytes  2023-11-14T22:11:41\.000Z$")
-        self.assertRegex(lines[3], r"^run/model-10    10 +3\.2 KiB  2023-11-14T22:11:50\.000Z  newest$")
+        self.assertRegex(lines[3], rf"^run/model-10    10 +{found[2]['bytes'] / 1024:.1f} KiB  2023-11-14T22:11:50\.000Z  newest$")
         self.assertEqual(len(lines), 4)
 
     def test_the_order_is_that_of_the_steps_after_a_copy(self):
