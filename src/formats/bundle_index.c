@@ -60,9 +60,11 @@ bool hs__bundle_is_v1(const hs_env *env, const char *prefix)
 /* Entries. */
 
 /* Reads the dimensions of a shape, whose sizes become `starts`, or those of a slice: the messages in the field `number`.
- * Rank -1: not supported. `*most` becomes their number, if it is larger. */
+ * Rank -1: not supported. `*most` becomes their number, if it is larger. May be NULL. */
 static bool read_dims(hs_bytes message, uint64_t number, hs__box *box, size_t *most)
 {
+    const bool is_shape = number == HS__SHAPE_DIM;
+    const int types[] = {HS__WIRE_VARINT, is_shape ? HS__WIRE_BYTES : HS__WIRE_VARINT}; /* size, name; start, length */
     hs__fields from = hs__fields_of(message);
     hs__field dim, part;
     bool unknown_rank = false;
@@ -70,13 +72,23 @@ static bool read_dims(hs_bytes message, uint64_t number, hs__box *box, size_t *m
     *box = (hs__box){.rank = 0};
     while (hs__fields_next(&from, &dim)) {
         int64_t numbers[3] = {0, 0, -1};
-        unknown_rank |= number == HS__SHAPE_DIM && dim.number == HS__SHAPE_UNKNOWN_RANK && dim.value;
-        if (dim.number != number || !dim.bytes.data)
+        if (is_shape && dim.number == HS__SHAPE_UNKNOWN_RANK) {
+            if (dim.type != HS__WIRE_VARINT)
+                return false;
+            unknown_rank |= dim.value != 0;
+        }
+        if (dim.number != number)
             continue;
+        if (dim.type != HS__WIRE_BYTES)
+            return false;
         hs__fields parts = hs__fields_of(dim.bytes);
-        while (hs__fields_next(&parts, &part))
-            if (part.number <= 2 && !part.bytes.data)
-                numbers[part.number] = (int64_t)part.value;
+        while (hs__fields_next(&parts, &part)) {
+            if (part.number > 2)
+                continue;
+            if (part.type != types[part.number - 1])
+                return false;
+            numbers[part.number] = (int64_t)part.value;
+        }
         from.failed |= parts.failed;
         if (n < HS_MAX_RANK) {
             box->starts[n] = numbers[1];
@@ -85,13 +97,19 @@ static bool read_dims(hs_bytes message, uint64_t number, hs__box *box, size_t *m
         n++;
     }
     box->rank = unknown_rank || n > HS_MAX_RANK ? -1 : (int32_t)n;
-    *most = n > *most ? n : *most;
+    if (most && n > *most)
+        *most = n;
     return !from.failed;
 }
 
-/* Reads an entry, which has one shape at most. `*dims` becomes the largest number of dimensions in it. */
+/* Reads an entry, which has one shape at most, and fields of the format's wire types. `*dims` becomes the largest number of
+ * dimensions in it. */
 static bool read_entry(hs_bytes value, hs__bundle_entry *entry, size_t *dims)
 {
+    static const int types[] = {
+        [HS__ENTRY_DTYPE] = HS__WIRE_VARINT,  [HS__ENTRY_SHAPE] = HS__WIRE_BYTES, [HS__ENTRY_SHARD] = HS__WIRE_VARINT,
+        [HS__ENTRY_OFFSET] = HS__WIRE_VARINT, [HS__ENTRY_SIZE] = HS__WIRE_VARINT, [HS__ENTRY_CRC] = HS__WIRE_FIXED32,
+        [HS__ENTRY_SLICES] = HS__WIRE_BYTES};
     hs__fields from = hs__fields_of(value);
     hs__field field;
     hs__box box;
@@ -100,14 +118,18 @@ static bool read_entry(hs_bytes value, hs__bundle_entry *entry, size_t *dims)
     *entry = (hs__bundle_entry){.shape = HS_SCALAR};
     *dims = 0;
     while (hs__fields_next(&from, &field)) {
+        if (field.number > HS__ENTRY_SLICES)
+            continue;
+        if (field.type != types[field.number])
+            return false;
         const bool is_shape = field.number == HS__ENTRY_SHAPE, is_slice = field.number == HS__ENTRY_SLICES;
-        if (field.bytes.data && (is_shape || is_slice)) {
+        if (is_shape || is_slice) {
             if (!read_dims(field.bytes, is_shape ? HS__SHAPE_DIM : HS__SLICE_EXTENT, &box, dims) || (is_shape && shapes++))
                 return false;
             entry->slices += is_slice;
             if (is_shape)
                 entry->shape = hs_shape_of(box.rank, box.starts);
-        } else if (field.number < HS__ENTRY_SLICES) {
+        } else {
             numbers[field.number] = field.value;
         }
     }
@@ -234,12 +256,12 @@ static hs_code read_slices(filling *f, hs_bytes key, hs_bytes value, hs_error *e
         return HS_OK;
     hs__fields from = hs__fields_of(value);
     hs__field field;
-    size_t n, most = 0;
+    size_t n;
     hs__bundle_slice *slices = hs__bundle_slices_of(reader, entry, &n);
     entry->bytes = entry->dtype == HS_STRING ? 0 : hs_tensor_of((hs_dtype)entry->dtype, entry->shape, NULL).bytes;
     while (!entry->lost && hs__fields_next(&from, &field)) {
         hs__box box;
-        if (field.number != HS__ENTRY_SLICES || !field.bytes.data || !read_dims(field.bytes, HS__SLICE_EXTENT, &box, &most))
+        if (field.number != HS__ENTRY_SLICES || !read_dims(field.bytes, HS__SLICE_EXTENT, &box, NULL))
             continue;
         hs__bundle_slice *slice = hs__bundle_find_slice(slices, n, &box);
         if (slice && !slice->listed) {

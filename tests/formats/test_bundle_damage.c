@@ -542,6 +542,75 @@ static void tb_043s_an_entry_must_be_valid(void **state)
     assert_no_bundle("cannot read the entry of 'broken'");
 }
 
+typedef struct {
+    const char *field, *value;
+    size_t bytes;
+} serialized;
+#define FIELD(field, value)                                                                                                \
+    {                                                                                                                      \
+        field, value, sizeof(value) - 1                                                                                    \
+    }
+
+static void put_one(const serialized *entry)
+{
+    index_begin();
+    index_put_header(1);
+    index_put("x", 1, entry->value, entry->bytes);
+}
+
+static void each_field_of_an_entry_must_have_its_wire_type(void **state)
+{
+    (void)state;
+    hs__bundle_reader reader;
+    const serialized right[] = {
+        FIELD("the numbers", "\x08\1\x18\0\x20\0\x28\4\x35\1\2\3\4"),
+        FIELD("size and name", "\x08\1\x12\7\x12\5\x08\0\x12\1n"),
+        FIELD("the rank", "\x08\1\x12\2\x18\1"),
+        FIELD("start and length", "\x08\1\x3a\6\x0a\4\x08\0\x10\1"),
+        FIELD("unknown fields", "\x08\1\x45\1\2\3\4\x12\4\x22\2\x08\1\x3a\4\x12\2\x08\1"),
+    };
+    const serialized wrong[] = {
+        FIELD("dtype", "\x0a\1\1"),
+        FIELD("dtype", "\x0d\1\0\0\0"),
+        FIELD("shape", "\x10\1"),
+        FIELD("data file", "\x1a\0"),
+        FIELD("data file", "\x1d\0\0\0\0"),
+        FIELD("offset", "\x22\0"),
+        FIELD("offset", "\x21\0\0\0\0\0\0\0\0"),
+        FIELD("size", "\x2a\1\4"),
+        FIELD("size", "\x29\4\0\0\0\0\0\0\0"),
+        FIELD("checksum", "\x30\1"),
+        FIELD("checksum", "\x32\4\1\2\3\4"),
+        FIELD("checksum", "\x31\1\2\3\4\0\0\0\0"),
+        FIELD("slice", "\x38\1"),
+        FIELD("dimension", "\x12\2\x10\1"),
+        FIELD("rank", "\x12\3\x1a\1\1"),
+        FIELD("rank", "\x12\5\x1d\1\0\0\0"),
+        FIELD("size of a dimension", "\x12\5\x12\3\x0a\1\1"),
+        FIELD("size of a dimension", "\x12\7\x12\5\x0d\1\0\0\0"),
+        FIELD("name of a dimension", "\x12\4\x12\2\x10\1"),
+        FIELD("part of a slice", "\x3a\2\x08\1"),
+        FIELD("start of a slice", "\x3a\5\x0a\3\x0a\1\1"),
+        FIELD("start of a slice", "\x3a\7\x0a\5\x0d\1\0\0\0"),
+        FIELD("length of a slice", "\x3a\5\x0a\3\x12\1\1"),
+        FIELD("length of a slice", "\x3a\7\x0a\5\x15\1\0\0\0"),
+    };
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        put_one(&right[i]);
+        index_end();
+        if (hs__bundle_reader_open(&reader, &t.env, PREFIX, &err))
+            fail_msg("%s: %s", right[i].field, err.message);
+        hs__bundle_reader_close(&reader);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        put_one(&wrong[i]);
+        index_end();
+        if (!hs__bundle_reader_open(&reader, &t.env, PREFIX, &err))
+            fail_msg("%s (%zu): a wrong wire type was accepted", wrong[i].field, i);
+        assert_says(&err, HS_DATA_LOSS, "cannot read the entry of 'x'");
+    }
+}
+
 static void names_are_unique(void **state)
 {
     (void)state;
@@ -606,6 +675,7 @@ int main(void)
         TEST(an_index_needs_a_header),
         TEST(a_header_must_be_valid),
         TEST(tb_043s_an_entry_must_be_valid),
+        TEST(each_field_of_an_entry_must_have_its_wire_type),
         TEST(names_are_unique),
         TEST(names_have_no_zero_byte),
         TEST(tb_044s_other_files_are_not_bundles),
