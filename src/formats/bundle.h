@@ -73,7 +73,7 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
 /* Appends a host tensor. INVALID_ARGUMENT: the name is empty or already used. */
 hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err);
 /* The same for numbers that are not in memory: `produce` calls `put` with all bytes, in pieces of whole elements. Without a
- * shape, the tensor is a vector of unknown length. */
+ * shape, the tensor is a vector of unknown length. INTERNAL: the bytes are not those of the shape. */
 typedef hs_code (*hs__bundle_write_fn)(void *user, const void *piece, size_t bytes, hs_error *err);
 typedef hs_code (*hs__bundle_produce_fn)(void *source, hs__bundle_write_fn put, void *user, hs_error *err);
 hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,

@@ -239,6 +239,10 @@ hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, 
         return writer->failed = code;
     entry.dtype = (int32_t)dtype;
     code = write_data(writer, &entry, produce, source, err);
+    const uint64_t needed = (uint64_t)elements * hs_dtype_size(dtype);
+    if (!code && shape && entry.bytes != needed)
+        code = hs_error_set(err, HS_INTERNAL, "'%s' has %llu bytes, but its shape needs %llu", name,
+                            (unsigned long long)entry.bytes, (unsigned long long)needed);
     entry.shape = shape ? *shape : HS_SHAPE((int64_t)(entry.bytes / hs_dtype_size(dtype)));
     writer->entries[writer->n_entries++] = entry;
     return writer->failed = code;

@@ -361,6 +361,26 @@ static void a_failing_source_of_pieces_fails(void **state)
     hs__bundle_writer_close(&writer);
 }
 
+static void a_source_of_pieces_must_give_the_size_of_the_shape(void **state)
+{
+    (void)state;
+    const hs_shape shape = HS_SHAPE(2), empty = HS_SHAPE(0);
+    const struct {
+        const hs_shape *shape;
+        size_t bytes;
+        const char *why;
+    } cases[] = {{&shape, 4, "'x' has 4 bytes, but its shape needs 8"},
+                 {&shape, 0, "'x' has 0 bytes, but its shape needs 8"},
+                 {&empty, 8, "'x' has 8 bytes, but its shape needs 0"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        supply s = {(const char *)one_two, cases[i].bytes, HS_OK};
+        hs__bundle_writer writer = open_writer();
+        assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, cases[i].shape, produce, &s, &err), HS_INTERNAL,
+                     &err, cases[i].why);
+        assert_stays_failed(&writer, HS_INTERNAL);
+    }
+}
+
 /* Failures. */
 
 static hs_code write_some(test_env *env, void *user)
@@ -491,6 +511,7 @@ int main(void)
         TEST(a_writer_may_be_closed_without_finish),
         TEST(numbers_may_be_added_in_pieces),
         TEST(a_failing_source_of_pieces_fails),
+        TEST(a_source_of_pieces_must_give_the_size_of_the_shape),
         TEST(writing_may_fail_anywhere),
         TEST(every_failure_is_reported),
         TEST(aligning_may_fail),
