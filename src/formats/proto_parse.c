@@ -257,10 +257,11 @@ static hs_code parse_scalar(parser *p, const ProtobufCFieldDescriptor *field, vo
         return fail(p, "field of unknown type:", field->name);
     }
     code = parse_integer(p, word, low, high, &number);
+    if (code)
+        return code;
     const uint32_t narrow = (uint32_t)number;
-    if (!code)
-        memcpy(to, hs__proto_element_size(field) == 4 ? (const void *)&narrow : &number, hs__proto_element_size(field));
-    return code;
+    memcpy(to, hs__proto_element_size(field) == 4 ? (const void *)&narrow : &number, hs__proto_element_size(field));
+    return HS_OK;
 }
 
 static hs_code parse_value(parser *p, const ProtobufCFieldDescriptor *field, void *to, int depth)
