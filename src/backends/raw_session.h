@@ -60,8 +60,8 @@ struct hs_session;
 typedef struct hs__raw_session_owner_ops {
     void (*saved)(struct hs_session *owner);               /* a checkpoint is complete */
     bool (*stops_unsaved)(const struct hs_session *owner); /* a second signal: nothing more may be saved */
-    void (*forget_values)(
-        struct hs_session *owner); /* a restore: no step of this state has computed the values of the graph */
+    /* a restore: no step of this state has computed the values of the graph */
+    void (*forget_values)(struct hs_session *owner);
 } hs__raw_session_owner_ops;
 
 /* A return to an earlier step. Later checkpoints that were saved before it are of an abandoned branch of the training. */

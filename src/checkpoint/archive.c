@@ -45,7 +45,7 @@ void hs__archive_fork(const hs__archive *archive, hs__archive *fork)
 
 void hs__archive_fork_close(hs__archive *fork)
 {
-    hs__bundle_reader_fork_close(&fork->bundle);
+    hs__bundle_reader_close_file(&fork->bundle);
 }
 
 /* Describing. */

@@ -125,9 +125,10 @@ bool hs__bundle_is_v1(const hs_env *env, const char *prefix);
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 void hs__bundle_reader_close(hs__bundle_reader *reader);
 /* Makes a reader of the same bundle for another thread. It reads only tensors that are not stored in slices. It borrows
- * everything but its open file from `reader`. Close it with hs__bundle_reader_fork_close, which closes that file. */
+ * everything but its data file from `reader`. Close only that. */
 void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *fork);
-void hs__bundle_reader_fork_close(hs__bundle_reader *reader);
+/* Closes the data file that is open, if any. */
+void hs__bundle_reader_close_file(hs__bundle_reader *reader);
 /* The entry of a tensor. NULL: not found. */
 const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name);
 /* HS_OK if the entry can be read: dtype and shape are supported, and the number of bytes matches them. UNIMPLEMENTED: not

@@ -170,7 +170,7 @@ char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard,
     return hs__format(env, "%s.data-%05d-of-%05d", prefix, (int)shard, (int)shards);
 }
 
-void hs__bundle_reader_fork_close(hs__bundle_reader *reader)
+void hs__bundle_reader_close_file(hs__bundle_reader *reader)
 {
     hs__file_close(&reader->file, NULL);
     hs__free(reader->env, reader->file_path);
@@ -183,7 +183,7 @@ static hs_code locate_bytes(hs__bundle_reader *reader, const hs__bundle_entry *e
 {
     if (reader->file_shard != entry->shard) {
         hs_file_stat found;
-        hs__bundle_reader_fork_close(reader);
+        hs__bundle_reader_close_file(reader);
         reader->file_path = hs__bundle_data_path(reader->env, reader->prefix, entry->shard, reader->shards);
         if (!reader->file_path)
             return hs__no_memory(err, strlen(reader->prefix), "a path");

@@ -398,8 +398,7 @@ hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, con
 
 void hs__bundle_reader_close(hs__bundle_reader *reader)
 {
-    hs__file_close(&reader->file, NULL);
-    hs__free(reader->env, reader->file_path);
+    hs__bundle_reader_close_file(reader);
     hs__free(reader->env, reader->prefix);
     hs__free(reader->env, reader->entries);
     hs__free(reader->env, reader->slices);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locating, verifying, reading and streaming a tensor of a bundle. Each function
- * handles a tensor that is stored as a whole (bundle_data.c) and one that is stored in slices (bundle_slices.c). A block is
- * the part of a data file that belongs to one entry: a whole tensor or a stored slice. */
+/* Locating, verifying, reading and streaming a tensor of a bundle. Each function handles a tensor that is stored as a whole
+ * (bundle_data.c) and one that is stored in slices (bundle_slices.c). A block is the part of a data file that belongs to
+ * one entry: a whole tensor or a stored slice. */
 #include "formats/bundle.h"
 
 #include "base/crc32c.h"

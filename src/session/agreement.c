@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Agreements of the ranks of a group (agreement.h): exchange makes one; the functions after it are the occasions for which
- * the session makes them; then come the messages of hooks and the program (raw_session.h), and what the opening and the
- * recovery send from the chief to the other ranks. */
+ * the session makes them; then come the functions that messages of hooks and of the program call (rank_calls.c), and
+ * hs__agreement_init, which prepares them all. */
 #include "session/session.h"
 
 #include "base/error.h"
@@ -341,7 +341,7 @@ void hs__agree_on_last_call(struct hs_session *session, hs_error *error)
         break_group(session, &lost, HS_OK, error);
 }
 
-/* Messages of hooks and of the program (rank_calls.c), and of savers and restores. */
+/* What messages of hooks and of the program (rank_calls.c), of savers and of restores call. */
 
 /* hs__ranks.begin. If another rank stops or closes its session meanwhile, all ranks end the boundary. */
 static hs_code begin_message(void *user, hs__topic topic, hs__verb verb, uint64_t number, uint64_t *word, hs_error *err)

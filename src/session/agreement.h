@@ -64,8 +64,6 @@ void hs__agreement_restart(struct hs_session *session);
  * HS_STOP, or HS_OK. */
 hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code code, hs_error *err);
 
-/* The others: only for sessions in a group (hs__is_in_group). */
-
 /* agreement.c. Only for sessions in a group (hs__is_in_group). */
 
 /* The agreement at the end of a training run, whose result is `code` and `err`. Decides whether boundaries are called

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The raw session as hooks see it: saves in the background, runs without hooks, requests, event
- * writers. */
+/* The raw session as hooks see it: saves in the background, runs without hooks, requests, event writers. */
 #include "session/session.h"
 
 /* Functions that lower floors call (hs__raw_session_owner_ops). */
