@@ -99,20 +99,30 @@ typedef struct hs_variable_def {
 HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def);
 /* Called by the macros hs_graph_variable, hs_graph_value and hs_graph_bytes with what the compiler knows.
  *
- * bytes    that are saved. Fewer than `element`, the size of what the pointer points to: HS_INVALID_ARGUMENT
- * room     bytes from the pointer to the end of its object; SIZE_MAX: unknown. If it is less: HS_INVALID_ARGUMENT */
+ * bytes    that are saved
+ * element  the size of what the pointer points to. If it is larger than `bytes`, and these are the size of a pointer:
+ *          HS_INVALID_ARGUMENT
+ * room     bytes from the pointer to the end of its object; 0 or SIZE_MAX: unknown. If it is less than `bytes`:
+ *          HS_INVALID_ARGUMENT */
 HS_API hs_code hs_graph_check_bytes(hs_graph *graph, const char *name, size_t bytes, size_t element, size_t room);
+static inline bool hs__is_too_small(size_t room, size_t element, const hs_shape *shape)
+{
+    size_t bytes = element;
+    bool unknown = shape->rank > 4 || room == 0;
+    unknown |= shape->rank > 0 && __builtin_mul_overflow(bytes, shape->dims[0], &bytes);
+    unknown |= shape->rank > 1 && __builtin_mul_overflow(bytes, shape->dims[1], &bytes);
+    unknown |= shape->rank > 2 && __builtin_mul_overflow(bytes, shape->dims[2], &bytes);
+    unknown |= shape->rank > 3 && __builtin_mul_overflow(bytes, shape->dims[3], &bytes);
+    return !unknown && bytes > room;
+}
 static inline hs_code hs__graph_add(hs_code (*add)(hs_graph *, const char *, hs_dtype, hs_shape, void *), size_t element,
                                     size_t room, hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape,
                                     void *data)
 {
-    const int64_t *d = shape.dims;
-    const int64_t elements = (shape.rank > 0 ? d[0] : 1) * (shape.rank > 1 ? d[1] : 1) * (shape.rank > 2 ? d[2] : 1) *
-                             (shape.rank > 3 ? d[3] : 1);
-    const bool is_smaller = (size_t)elements * element > room;
-    if (__builtin_constant_p(is_smaller) && is_smaller && shape.rank <= 4)
+    const bool is_too_small = hs__is_too_small(room, element, &shape);
+    if (__builtin_constant_p(is_too_small) && is_too_small)
         hs__array_is_smaller_than_its_shape();
-    hs_code code = hs_graph_check_bytes(graph, name, hs_tensor_of(dtype, shape, NULL).bytes, 0, room);
+    hs_code code = hs_graph_check_bytes(graph, name, hs_tensor_of(dtype, shape, HS__NULL).bytes, 0, room);
     return code ? code : add(graph, name, dtype, shape, data);
 }
 
@@ -249,7 +259,8 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
  *     hs_graph_bytes(g, "generator", &generator, sizeof generator, HS_STATE_PER_RANK);
  *
  * data   without pointers and file handles. Borrowed as long as the session lives. The address of a pointer does not
- * compile bytes  at least 1, and the size of what `data` points to. A restore of another number is HS_INVALID_ARGUMENT
+ *        compile. In C, cast a pointer to an incomplete type to `void *`
+ * bytes  at least 1. A restore of another number is HS_INVALID_ARGUMENT
  * scope  may be omitted: HS_STATE_SHARED. HS_STATE_PER_RANK cannot be restored on another number of ranks */
 HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes, hs_state_scope scope);
 static inline hs_code hs__graph_bytes(size_t element, size_t room, hs_graph *graph, const char *name, void *data,

@@ -86,16 +86,12 @@ template <class T> constexpr T *hs__plain(T *data)
 }
 template <class T> T **hs__plain(T **) = delete;
 #define HS__PLAIN(data) hs__plain(data)
-template <class T> constexpr size_t hs__element_bytes(T *)
-{
-    return sizeof(T);
-}
-constexpr size_t hs__element_bytes(void *)
-{
-    return 1;
-}
-#define HS__ELEMENT_BYTES(...) hs__element_bytes(__VA_ARGS__)
-#define HS__NUMBER_BYTES(...)  (sizeof(hs__pointee(__VA_ARGS__)) > 2 ? hs__element_bytes(__VA_ARGS__) : 1)
+/* Arrays of as many bytes as what a pointer points to; 1 if its type is incomplete. */
+template <class T> char (&hs__element(T *))[sizeof(T)];
+hs__bytes<1> hs__element(void *);
+#define HS__ELEMENT_BYTES(...) sizeof(hs__element(__VA_ARGS__))
+#define HS__NUMBER_BYTES(...)  HS__BYTES_OF(sizeof(hs__pointee(__VA_ARGS__)))
+#define HS__NULL               nullptr
 #define HS_NAMES(...)                                                                                                      \
     ([]() -> const char *const * {                                                                                         \
         static constexpr const char *const hs__names[] = {__VA_ARGS__, nullptr};                                           \
@@ -118,12 +114,19 @@ constexpr size_t hs__element_bytes(void *)
 /* clang-format on */
 /* The dtype if it is a constant, or else 0. */
 #define HS__CONSTANT(dtype)    _Generic(1 ? (void *)((long)(dtype)*0L) : (int *)0, int * : (dtype), default : 0)
-#define HS__ELEMENTS(dtype, ...)                                                                                           \
+/* An expression that compiles if the condition is true. glibc replaces _Static_assert in C99. */
+#if __STDC_VERSION__ >= 201112L
+#define HS__CHECK(condition, text)                                                                                         \
     ((void)sizeof(struct {                                                                                                 \
-         _Static_assert(HS__FITS(HS__POINTEE((__VA_ARGS__)), HS__CONSTANT(dtype)),                                         \
-                        "data does not point to elements of this dtype");                                                  \
-         int unused;                                                                                                       \
-     }),                                                                                                                   \
+        _Static_assert(condition, text);                                                                                   \
+        int unused;                                                                                                        \
+    }))
+#else
+#define HS__CHECK(condition, text) ((void)sizeof(char[(condition) ? 1 : -1]))
+#endif
+#define HS__ELEMENTS(dtype, ...)                                                                                           \
+    (HS__CHECK(HS__FITS(HS__POINTEE((__VA_ARGS__)), HS__CONSTANT(dtype)),                                                  \
+               "data does not point to elements of this dtype"),                                                           \
      (__VA_ARGS__))
 
 /* The address of a pointer. For the address of an array, the cast of 0 does not compile. */
@@ -138,13 +141,9 @@ constexpr size_t hs__element_bytes(void *)
     (__builtin_classify_type(__VA_ARGS__) == 5 &&                                                                          \
      __builtin_types_compatible_p(__typeof__(__VA_ARGS__), __typeof__((void)0, (__VA_ARGS__))))
 #define HS__ELEMENT_BYTES(...) sizeof(HS__AT((__VA_ARGS__)))
-#define HS__NUMBER_BYTES(...)  (HS__POINTEE((__VA_ARGS__)) > 2 ? sizeof(HS__AT((__VA_ARGS__))) : 1)
-#define HS__PLAIN(data)                                                                                                    \
-    ((void)sizeof(struct {                                                                                                 \
-         _Static_assert(!HS__IS_POINTER(HS__AT(data)), "data is the address of a pointer");                                \
-         int unused;                                                                                                       \
-     }),                                                                                                                   \
-     (data))
+#define HS__NUMBER_BYTES(...)  HS__BYTES_OF(HS__POINTEE((__VA_ARGS__)))
+#define HS__NULL               NULL
+#define HS__PLAIN(data)        (HS__CHECK(!HS__IS_POINTER(HS__AT(data)), "data is the address of a pointer"), (data))
 #endif
 
 #if defined __GNUC__ && defined __OPTIMIZE__ && !defined __clang__ && !defined __CUDACC__
@@ -153,7 +152,8 @@ void hs__array_is_smaller_than_its_shape(void) __attribute__((error("the array i
 #define hs__array_is_smaller_than_its_shape() ((void)0)
 #endif
 
-#define HS__ROOM(...) __builtin_object_size((__VA_ARGS__), 0)
+#define HS__ROOM(...)         __builtin_object_size((__VA_ARGS__), 0)
+#define HS__BYTES_OF(pointee) ((pointee) == 3 || (pointee) == 5 ? 4 : (pointee) == 4 || (pointee) == 9 ? 8 : 1)
 
 /* Whether memory of this type can hold elements of a dtype; 0: an unknown one. */
 #define HS__FITS(pointee, dtype)                                                                                           \

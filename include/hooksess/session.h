@@ -228,10 +228,11 @@ HS_API bool hs_session_has_input(const hs_session *session);
  * is saved by hs_session_close. Waits for a queue, evaluations and pauses between attempts end early with HS_STOP. If a
  * hook reports completion at the same step, the session is not interrupted. Any thread, any signal handler.
  *
- * With hs_session_options.signals (docs/guide/signals.md), the first SIGTERM, SIGINT or SIGHUP does the same; a Ctrl-C in
- * a terminal is answered there. After a second SIGTERM or SIGINT, 0.5 s later or more, nothing more is saved. A third one
- * ends the process, unless the program had a handler. SIGUSR1 requests a save. SIGPIPE has no effect. Earlier handlers are also called, and restored when the last such session is closed. Ignored signals
- * stay ignored. System calls are restarted. Forked children get the program's handlers. A 17th such session is
+ * With hs_session_options.signals (docs/guide/signals.md), the first SIGTERM, SIGINT or SIGHUP does the same; rank 0
+ * answers a Ctrl-C in the terminal of standard error. After a second SIGTERM or SIGINT, 0.5 s later or more, nothing more
+ * is saved. A third one ends the process, unless the program had a handler. SIGUSR1 requests a save. SIGPIPE has no effect,
+ * also after the close. Earlier handlers are also called, and restored when the last such session is closed. Ignored
+ * signals stay ignored. System calls are restarted. Forked children get the program's handlers. A 17th such session is
  * HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_interrupt(hs_session *session);
 /* Requests a stop because the training is complete: hs_outcome_exit_code is 0, also if a signal or a hook interrupts the

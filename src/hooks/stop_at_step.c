@@ -58,7 +58,7 @@ static hs_code check(const void *given, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "neither num_steps nor last_step is given, or it is 0; give one of the two");
     if (options->num_steps < 0 || options->last_step < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 0",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 1",
                             options->num_steps ? "num_steps" : "last_step",
                             (long long)(options->num_steps + options->last_step));
     return HS_OK;

@@ -426,6 +426,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         return refuse_close(&error);
     }
     hs__session_closed(session);
+    atomic_store(&session->signals.next_step, 0);
     HS__CALL(call, session);
     hs__check_own_step(session);
     session->life = HS__CLOSING;

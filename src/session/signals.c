@@ -8,7 +8,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,19 +52,18 @@ static void append(char *text, size_t *used, const char *more)
 
 /* The first Ctrl-C in a terminal: the step may end much later. Called by the handler, so it cannot log. The progress may
  * stand on the line of the cursor. */
-static void answer(const struct hs_session *session)
+static void answer(struct hs_session *session)
 {
-    const int64_t step = atomic_load_explicit(&((struct hs_session *)session)->signals.next_step, memory_order_relaxed);
+    const int64_t step = atomic_load_explicit(&session->signals.next_step, memory_order_relaxed);
     const int error = errno;
     char text[160], digits[24];
     size_t used = 0, at = sizeof digits - 1;
-    append(text, &used, "\nSIGINT: finishing the step");
+    append(text, &used, "\nSIGINT: finishing");
     if (step > 0) {
         digits[at] = '\0';
         for (uint64_t left = (uint64_t)step; left; left /= 10)
             digits[--at] = (char)('0' + left % 10);
-        used -= strlen("the step");
-        append(text, &used, "step ");
+        append(text, &used, " step ");
         append(text, &used, digits + at);
     }
     append(text, &used,
@@ -173,7 +171,10 @@ static void uninstall(void)
             continue;
         installed[i] = false;
         replaced_by[i] = is_ours(&now) ? NULL : now.sa_sigaction;
-        if (is_ours(&now))
+        /* output that is flushed at the exit must not change the exit code */
+        const bool stays =
+            signals[i] == SIGPIPE && !(previous[i].sa_flags & SA_SIGINFO) && previous[i].sa_handler == SIG_DFL;
+        if (is_ours(&now) && !stays)
             sigaction(signals[i], &previous[i], NULL);
     }
 }
@@ -220,7 +221,7 @@ hs_code hs__signals_begin(struct hs_session *session, const hs_session_options *
                             grace_secs);
     if (!options->signals)
         return HS_OK;
-    session->signals.answers = isatty(STDERR_FILENO);
+    session->signals.answers = !session->raw.rank && isatty(STDERR_FILENO);
     session->signals.grace_secs = grace_secs == 0 ? DEFAULT_GRACE_SECS : fmax(grace_secs, 0);
     pthread_mutex_lock(&lock);
     forget_parent();

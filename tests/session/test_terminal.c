@@ -43,7 +43,9 @@ static int train(const program *p, const habits *does)
     for (int64_t step = 1; hs_step_begin(session); step++) {
         char byte;
         if (does->prints)
-            printf("step %d\n", (int)step), fflush(stdout);
+            printf("step %d\n", (int)step);
+        if (step < LAST_STEP) /* the last line is flushed at the exit */
+            fflush(stdout);
         if (step == does->waits_at) {
             fputs("in the step\n", stderr);
             while (read(p->ends[0], &byte, 1) < 0 && errno == EINTR)

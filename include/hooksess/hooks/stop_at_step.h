@@ -9,8 +9,8 @@
  *
  *     hs_hook hook = hs_stop_at_step(.last_step = 10000);
  *
- * If the target is reached when the session is created, no run is made (HS_REASON_ALREADY_DONE, exit code 0). With
- * neither field, or 0, it is refused.
+ * If the target is reached when the session is created, no run is made (HS_REASON_ALREADY_DONE, exit code 0). One of the
+ * two fields must be set, and above 0.
  *
  * Threads: any thread, at any time. */
 

@@ -307,10 +307,10 @@ hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def)
 hs_code hs_graph_check_bytes(hs_graph *graph, const char *name, size_t bytes, size_t element, size_t room)
 {
     hs_error error = {0};
-    if (bytes > room)
+    if (room && bytes > room)
         hs_error_set(&error, HS_INVALID_ARGUMENT, "'%s' has %zu bytes, but its array has only %zu", name ? name : "?",
                      bytes, room);
-    else if (bytes && bytes < element)
+    else if (bytes == sizeof(void *) && bytes < element)
         hs_error_set(&error, HS_INVALID_ARGUMENT,
                      "'%s' has %zu bytes, but its pointer points to %zu: is it the size of the pointer?", name ? name : "?",
                      bytes, element);
