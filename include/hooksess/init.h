@@ -114,7 +114,6 @@ hs__bytes<1> hs__element(void *);
 /* clang-format on */
 /* The dtype if it is a constant, or else 0. */
 #define HS__CONSTANT(dtype)    _Generic(1 ? (void *)((long)(dtype)*0L) : (int *)0, int * : (dtype), default : 0)
-/* An expression that compiles if the condition is true. glibc replaces _Static_assert in C99. */
 #if __STDC_VERSION__ >= 201112L
 #define HS__CHECK(condition, text)                                                                                         \
     ((void)sizeof(struct {                                                                                                 \
