@@ -172,7 +172,9 @@ def tensor(data: bytes, shape: tuple[int, ...]) -> Array:
     if dtype is None:
         raise ValueError(f"a tensor has the unknown type {number}")
     found: Array
-    if number == STRING:
+    if n == 0:  # whatever the message stores
+        found = numpy.empty(0, dtype)
+    elif number == STRING:
         found = numpy.empty(len(strings), object)
         found[:] = strings
     elif content is not None:

@@ -62,10 +62,14 @@ class Documents(TestCase):
         data.mkdir()
         for part in "train", "t10k":
             pictures.write(data, part, 200)
-        subprocess.run([BUILD / "examples/trainer/trainer", "--data", data, "--model-dir", "build/fashion-mnist", "--max-steps", "20", "--hidden",
+        (written,) = re.findall(r"model=\$root/(\S+)", (SOURCE / "examples/run").read_text())
+        subprocess.run([BUILD / "examples/trainer/trainer", "--data", data, "--model-dir", written, "--max-steps", "20", "--hidden",
                         "8", "--eval-steps", "10", "--histogram-steps", "10"], check=True, capture_output=True, timeout=TIMEOUT)
-        kinds = {value.kind for event in hooksess.events("build/fashion-mnist") for value in event.values}
-        self.assertLessEqual({"histogram", "image"}, kinds)
+        values = [value for event in hooksess.events(written) for value in event.values]
+        self.assertLessEqual({"histogram", "image", "tensor"}, {value.kind for value in values})
+        for value in values:
+            if value.kind == "tensor":
+                self.assertEqual(value.tensor().shape, value.shape)
         missing = self.run_blocks(GUIDE)
         if not missing:
             self.look_at(self.directory / "run.png")
