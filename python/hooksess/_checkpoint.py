@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import itertools
 import math
 import os
@@ -16,6 +17,8 @@ import numpy
 
 from hooksess._library import (
     DATA_LOSS,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
     Bytes,
     Error,
     ErrorStruct,
@@ -67,7 +70,7 @@ def latest(directory: str | os.PathLike[str]) -> str | None:
     found = lib.hs_checkpoint_latest(None, encode_path(existing_directory(directory)), None, ctypes.byref(error))
     if not found:
         if error.code:
-            raise error_of(error)
+            raise error_of(error, directory)
         return None
     try:
         return os.fsdecode(ctypes.string_at(found))
@@ -80,9 +83,20 @@ def _prefix_of(path: str | os.PathLike[str]) -> str:
     if os.path.isdir(text):
         found = latest(text)
         if found is None:
-            raise not_found(f"directory '{text}' has no checkpoint")
+            raise not_found(text, "contains no checkpoint")
         return found
     return text.removesuffix(".index")
+
+
+def _not_opened(path: str, prefix: str, error: ErrorStruct) -> Error:
+    """The exception for a checkpoint that the library has not opened. The library names the index file, not `path`."""
+    index = f"{prefix}.index"
+    if error.code != NOT_FOUND or prefix.endswith(".safetensors") or os.path.exists(index):
+        return error_of(error, path)
+    if os.path.exists(path):
+        what = "is not a checkpoint: name a prefix, an index file, a safetensors file or a directory"
+        return Error(INVALID_ARGUMENT, "INVALID_ARGUMENT", 0, f"{path}: {what}")
+    return not_found(path, f"{os.strerror(errno.ENOENT)}, and no checkpoint ({index} does not exist)")
 
 
 class Checkpoint(Mapping[str, Array]):
@@ -103,7 +117,7 @@ class Checkpoint(Mapping[str, Array]):
         error = ErrorStruct()
         self._reader = self._library.hs_checkpoint_open(None, encode_path(self.prefix), ctypes.byref(error))
         if not self._reader:
-            raise error_of(error)
+            raise _not_opened(os.fsdecode(path), self.prefix, error)
         self._tensors: dict[str, Tensor] = {}
         name = ctypes.c_char_p()
         for i in itertools.count():

@@ -171,7 +171,7 @@ def _structs(path: str | os.PathLike[str], damaged: Callable[[Damage], None]) ->
     options = EventReaderOptions(size=ctypes.sizeof(EventReaderOptions), damaged=callback)
     reader = lib.hs_event_reader_open(encode_path(path), ctypes.byref(options), ctypes.byref(error))
     if not reader:
-        raise error_of(error)
+        raise error_of(error, path)
     try:
         event = ctypes.POINTER(EventStruct)()
         while True:
@@ -181,7 +181,7 @@ def _structs(path: str | os.PathLike[str], damaged: Callable[[Damage], None]) ->
             if code == OUT_OF_RANGE:
                 return
             if code:
-                raise error_of(error)
+                raise error_of(error, path)
             yield event.contents
     finally:
         lib.hs_event_reader_close(reader)
@@ -212,6 +212,8 @@ def scalars(path: str | os.PathLike[str], tag: str, all_points: bool = False) ->
 
     Raises KeyError if no scalar has this tag, FileNotFoundError if the path does not exist, and Error.
     """
+    if not isinstance(tag, str):
+        raise TypeError(f"a tag is a str, not {type(tag).__name__}")
     found = _collect(path, tag, all_points)
     if tag not in found:
         raise unknown("scalar", tag, os.fsdecode(path), _collect(path, None, True))

@@ -13,6 +13,7 @@ SONAME = "libhooksess.so.0.1"
 VARIABLE = "HOOKSESS_LIBRARY"
 MAX_RANK = 8
 
+INVALID_ARGUMENT = 3
 NOT_FOUND = 5
 OUT_OF_RANGE = 11
 DATA_LOSS = 15
@@ -173,22 +174,26 @@ class Error(Exception):
 class NotFoundError(Error, FileNotFoundError):
     """The error NOT_FOUND: a path does not exist, or has no checkpoint or event file."""
 
-    def __init__(self, code: int, name: str, os_error: int, message: str) -> None:
+    def __init__(self, code: int, name: str, os_error: int, message: str, filename: str | None = None) -> None:
         super().__init__(code, name, os_error, message)
+        self.args = (code, name, os_error, message, filename)  # for pickle
         self.errno = os_error or errno.ENOENT
         self.strerror = message
+        self.filename = filename  # the path that the caller gave
 
 
-def not_found(message: str) -> NotFoundError:
-    return NotFoundError(NOT_FOUND, "NOT_FOUND", errno.ENOENT, message)
+def not_found(path: str, message: str) -> NotFoundError:
+    return NotFoundError(NOT_FOUND, "NOT_FOUND", errno.ENOENT, f"{path}: {message}", path)
 
 
 def existing_directory(path: str | os.PathLike[str]) -> str:
-    """Returns the path. Raises NotFoundError if nothing exists there."""
+    """Returns the path. Raises NotFoundError if nothing exists there, and Error if it is not a directory."""
     text = os.fsdecode(path)
     encode_path(path)
     if not os.path.exists(text):
-        raise not_found(f"directory '{text}' does not exist")
+        raise not_found(text, os.strerror(errno.ENOENT))
+    if not os.path.isdir(text):
+        raise Error(INVALID_ARGUMENT, "INVALID_ARGUMENT", errno.ENOTDIR, f"{text}: is not a directory")
     return text
 
 
@@ -257,7 +262,10 @@ def encode_path(path: str | os.PathLike[str]) -> bytes:
     return encoded
 
 
-def error_of(error: ErrorStruct) -> Error:
+def error_of(error: ErrorStruct, path: str | os.PathLike[str] | None = None) -> Error:
+    """The exception for an error. `path` is what the caller wanted to open."""
     name = library().hs_code_name(error.code).decode()
-    kind = NotFoundError if error.code == NOT_FOUND else Error
-    return kind(error.code, name, error.os_error, error.message.decode("utf-8", "backslashreplace"))
+    message = error.message.decode("utf-8", "backslashreplace")
+    if error.code == NOT_FOUND:
+        return NotFoundError(error.code, name, error.os_error, message, None if path is None else os.fsdecode(path))
+    return Error(error.code, name, error.os_error, message)

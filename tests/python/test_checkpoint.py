@@ -165,9 +165,32 @@ class Failures(TestCase):
             error = raised.exception
             self.assertIsInstance(error, hooksess.Error)
             self.assertEqual((error.code, error.name, error.errno), (5, "NOT_FOUND", errno.ENOENT))
-            self.assertIn(str(path), str(error))
+            self.assertEqual(error.filename, str(path))
+            self.assertTrue(error.message.startswith(f"{path}: {'contains no checkpoint' if path.exists() else 'No such file or directory'}"), error)
             copy = pickle.loads(pickle.dumps(error))
-            self.assertEqual((type(copy), str(copy), copy.errno), (type(error), str(error), errno.ENOENT))
+            self.assertEqual((type(copy), str(copy), copy.errno, copy.filename), (type(error), str(error), errno.ENOENT, str(path)))
+
+    def test_a_missing_checkpoint_is_named_as_it_was_given(self):
+        for name, index in ("none", "none.index"), ("none.index", "none.index"):
+            with self.assertRaises(FileNotFoundError) as raised:
+                hooksess.Checkpoint(self.directory / name)
+            self.assertEqual(raised.exception.message, f"{self.directory / name}: No such file or directory, and no checkpoint "
+                                                       f"({self.directory / index} does not exist)")
+
+    def test_another_file_is_no_checkpoint(self):
+        file = self.directory / "train.py"
+        file.write_text("import hooksess\n")
+        with self.assertRaises(hooksess.Error) as raised:
+            hooksess.Checkpoint(file)
+        self.assertEqual((raised.exception.name, raised.exception.code), ("INVALID_ARGUMENT", 3))
+        self.assertIn(f"{file}: is not a checkpoint: name a prefix", raised.exception.message)
+
+    def test_a_file_is_no_directory(self):
+        file = self.directory / "train.py"
+        file.write_text("import hooksess\n")
+        for use in hooksess.latest, hooksess.status, hooksess.outcome:
+            with self.subTest(use=use), self.assertRaisesRegex(hooksess.Error, f"INVALID_ARGUMENT: {file}: is not a directory"):
+                use(file)
 
     def test_a_damaged_state_file_is_an_error(self):
         (self.directory / "checkpoint").write_text("model_checkpoint_path: {")

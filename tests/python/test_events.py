@@ -45,6 +45,18 @@ class Training(TestCase):
         with self.assertRaisesRegex(KeyError, "no scalar 'accuracy' in '[^;]*'\"$"):
             hooksess.scalars(self.directory, "accuracy")
 
+    def test_a_tag_whose_last_component_is_near_is_named(self):
+        path = self.directory / "number"
+        path.write_bytes(numpy.float32(1).tobytes())
+        run("interop/write_values", self.directory / "values", given="".join(f"scalar {tag} 1 - {path}\n" for tag in ("curves/loss", "rate")).encode())
+        with self.assertRaisesRegex(KeyError, "no scalar 'los' in '[^;]*'; near names: 'curves/loss'\"$"):
+            hooksess.scalars(self.directory / "values", "los")
+
+    def test_a_tag_that_is_no_str_is_a_type_error(self):
+        for tag in (3, None, b"loss"):
+            with self.assertRaisesRegex(TypeError, f"a tag is a str, not {type(tag).__name__}"):
+                hooksess.scalars(self.directory, tag)
+
     def test_all_tags_are_found(self):
         self.assertEqual(list(hooksess.all_scalars(self.directory)), ["loss"])
         loss = hooksess.all_scalars(self.directory, all_points=True)["loss"]
@@ -193,6 +205,12 @@ class Decoded(TestCase):
         numbers = numpy.arange(12, dtype=numpy.float32)
         value = self.values(("tensor t 1 3,4", numbers))["t"]
         assert_array_equal(value.tensor(), numbers.reshape(3, 4), strict=True)
+
+    def test_a_tensor_without_elements_is_an_empty_array(self):
+        """The library stores an element in those of hyperparameters, as TensorBoard does."""
+        found = self.values(("hparams config 1 0", numpy.ones(1, numpy.float32)), ("tensor t 1 0,3", numpy.zeros(0, numpy.float32)))
+        for value, shape in (found["_hparams_/experiment"], (0,)), (found["t"], (0, 3)):
+            assert_array_equal(value.tensor(), numpy.empty(shape, numpy.float32), strict=True)
 
     def test_another_kind_is_a_type_error(self):
         value = self.values(("histogram h 1 3", numpy.ones(3, numpy.float32)))["h"]
