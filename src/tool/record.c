@@ -230,10 +230,10 @@ static bool is_address(const char *hexadecimal, size_t at)
 static hs_dtype dtype_of(const char *content)
 {
     enum { MOST = 64 };
-    const char *name = strchr(content, ' ') + 1;
-    for (int i = 1; i < MOST; i++) {
+    const char *blank = strchr(content, ' ');
+    for (int i = 1; blank && i < MOST; i++) {
         const char *known = hs_dtype_name((hs_dtype)i);
-        if (strncmp(known, name, strlen(known)) == 0 && name[strlen(known)] == ' ')
+        if (strncmp(known, blank + 1, strlen(known)) == 0 && blank[1 + strlen(known)] == ' ')
             return (hs_dtype)i;
     }
     return HS_DTYPE_NONE;

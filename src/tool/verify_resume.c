@@ -99,12 +99,13 @@ static void put_first_difference(const comparison *c, const trial *part)
         puts(" (two runs from the start)");
 }
 
-static void put_number(const char *run, const char *number)
+/* Prints the number in a run, or that it is missing there. False: it is not a single number. */
+static bool put_number(const char *before, const char *run, const char *number)
 {
-    if (!number)
-        printf(" missing in the %s run", run);
-    else if (strcmp(number, "-") != 0 && *number != 'x')
-        printf(" %s in the %s run", number, run);
+    if (number && (strcmp(number, "-") == 0 || *number == 'x'))
+        return false;
+    printf("%s %s in the %s run", before, number ? number : "missing", run);
+    return true;
 }
 
 /* Prints the first byte that differs, or the element that it belongs to if the tensor has numbers. */
@@ -146,8 +147,8 @@ static void put_differences(const comparison *c, const trial *part)
         printf("  %-8s ", d->kind);
         put_name(d->name);
         fputs(":", stdout);
-        put_number("first", d->uninterrupted);
-        put_number(second, d->resumed);
+        const bool has_first = put_number("", "first", d->uninterrupted);
+        put_number(has_first ? " and" : "", second, d->resumed);
         if (find_first_byte(d, &byte)) {
             put_byte(&byte, second);
             has_bytes = has_bytes || byte.size == 1;

@@ -110,7 +110,7 @@ class Different(ResumeCase):
 
     def test_the_numbers_of_both_runs(self):
         self.assertRegex(self.differs("no_generator"),
-                         r"\n  variable position: [\d.e+]+ in the first run [\d.e+]+ in the resumed run\n")
+                         r"\n  variable position: [\d.e+]+ in the first run and [\d.e+]+ in the resumed run\n")
 
     def test_state_that_is_restored_as_something_else(self):
         self.assertTrue(self.differs("lossy_input").startswith(
@@ -420,7 +420,7 @@ class Records(ResumeCase):
             self.assertIn("step 6 differs in that only one of the runs has it (resumed at step 4)\n", self.compare(*pair, 1))
 
     def test_numbers_that_look_the_same(self):
-        self.assertIn("  value    x: 1 in the first run 1 in the resumed run (other bits)\n",
+        self.assertIn("  value    x: 1 in the first run and 1 in the resumed run (other bits)\n",
                       self.compare("5 value 1:8 double [] 1 x\\n", "5 value 2:8 double [] 1 x\\n", 1))
         self.assertIn("  value    x: other bytes\n",
                       self.compare("5 value 1:8 float [2] - x\\n", "5 value 2:8 float [2] - x\\n", 1))
