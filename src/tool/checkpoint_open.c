@@ -85,7 +85,7 @@ static bool may_be_prefix(const char *operand)
     if (may_be)
         return true;
     if (stat_file(operand, &err) == HS_NOT_FOUND)
-        say("%s: no such directory or checkpoint (%s.index does not exist)", operand, operand);
+        say("%s, and no checkpoint (%s.index does not exist)", err.message, operand);
     else if (err.code)
         say("%s", err.message);
     else if (strstr(operand, "tfevents"))

@@ -88,7 +88,8 @@ static const char *title(const struct command *command)
     return text;
 }
 
-/* Suggests the command with the most similar words, or with `group` as its second word. */
+/* Suggests the command with the most similar words, or with `group` as its second word. `name` is quoted only if a similar
+ * group has commands: otherwise it is an operand. */
 static int unknown(const struct command *commands, const char *group, const char *name)
 {
     hs__similar_name of_group = hs__similar_name_begin(group), of_name = hs__similar_name_begin(name ? name : "");
@@ -107,7 +108,8 @@ static int unknown(const struct command *commands, const char *group, const char
         }
     if (of_name.found)
         similar = find(commands, of_group.found, of_name.found);
-    char *typed = must_format("unknown command '%s%s%s'", group, name ? " " : "", name ? name : "");
+    const bool is_group = of_group.found && !find_word(commands, of_group.found);
+    char *typed = must_format("unknown command '%s%s%s'", group, name && is_group ? " " : "", name && is_group ? name : "");
     if (similar)
         say("%s; did you mean '%s %s'?", typed, program, title(similar));
     else
@@ -160,6 +162,16 @@ static void print_usage(const struct command *command)
     puts("\n");
 }
 
+/* The operands of the synopsis, which has them after the options. */
+static const char *operands_of(const struct command *command)
+{
+    const char *at = command->synopsis;
+    for (const char *c = at; *c; c++)
+        if ((*c == ']' || *c == '}') && c[1] == ' ')
+            at = c + 2;
+    return at;
+}
+
 static int help(const struct command *commands, const char *group, const char *name)
 {
     const struct command *word = group ? find_word(commands, group) : NULL;
@@ -169,7 +181,8 @@ static int help(const struct command *commands, const char *group, const char *n
     } else if (command) {
         print_usage(command);
         fputs(command->help, stdout);
-        print_notes(command->group);
+        if (strcmp(operands_of(command), "DIRECTORY") != 0) /* it takes no other kind of path */
+            print_notes(command->group);
         printf("\n%s", command->exit_status ? command->exit_status : exit_status);
     } else {
         return unknown(commands, group, name);
@@ -187,16 +200,6 @@ static bool asks_for_help(int argc, char **argv)
 }
 
 /* Running a command. */
-
-/* The operands of the synopsis, which has them after the options. */
-static const char *operands_of(const struct command *command)
-{
-    const char *at = command->synopsis;
-    for (const char *c = at; *c; c++)
-        if ((*c == ']' || *c == '}') && c[1] == ' ')
-            at = c + 2;
-    return at;
-}
 
 static int suggest_help(const struct command *command)
 {

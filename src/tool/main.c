@@ -20,6 +20,8 @@
 
 #include <stddef.h>
 
+static const char no_findings[] = "Exit status: 0: no error occurred. 2: an error occurred.\n";
+
 /* Each command is a row here and a function. */
 static const struct command commands[] = {
     {"checkpoint",
@@ -37,7 +39,7 @@ static const struct command commands[] = {
      1,
      {[OPTION_JSON] = true},
      checkpoint_ls,
-     NULL},
+     no_findings},
     {"checkpoint",
      "stat",
      "[--json] PREFIX",
@@ -52,7 +54,7 @@ static const struct command commands[] = {
      1,
      {[OPTION_JSON] = true},
      checkpoint_stat,
-     NULL},
+     no_findings},
     {"checkpoint",
      "verify",
      "[--json] PREFIX",
@@ -114,7 +116,7 @@ static const struct command commands[] = {
      2,
      {[OPTION_JSON] = true, [OPTION_SKIP] = true},
      checkpoint_convert,
-     NULL},
+     no_findings},
     {"events",
      "ls",
      "[--json] PATH",

@@ -50,7 +50,8 @@ class CommandLine(ToolCase):
         for words in COMMANDS:
             text = self.prints("help", *words)
             self.assertEqual("A checkpoint is given as " in text, words[0] == "checkpoint", text)
-            self.assertEqual("Events are given as " in text, words[0] == "events", text)
+            self.assertEqual("Events are given as " in text, words[0] == "events" and words[1] != "compact", text)  # which takes a directory
+            self.assertEqual("difference was" in text, words[0] == "events" or words[-1] in ("diff", "verify", "verify-resume"), text)
 
     def test_help_fits_into_80_columns(self):
         for words in [(), ("checkpoint",), ("events",), *COMMANDS]:
@@ -93,6 +94,9 @@ class CommandLine(ToolCase):
     def test_unknown_commands_are_named(self):
         self.assertIn("unknown command 'bogus'", self.says("bogus"))
         self.assertIn("unknown command 'checkpoint bogus'", self.says("checkpoint", "bogus", "x"))
+        self.assertIn("unknown command 'chekpoint ls'", self.says("chekpoint", "ls", "x"))
+        for word in "ls", "bogus", "statsu":
+            self.assertIn(f"unknown command '{word}';", self.says(word, "run"))  # an operand
         self.assertIn("unknown command 'bogus'", self.says("help", "bogus"))
         self.assertIn("unknown command 'ls'", self.says("ls", "--help"))
         self.assertIn("unknown command ''", self.says(""))
@@ -119,8 +123,9 @@ class CommandLine(ToolCase):
         for words in ("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff", "m"), \
                 ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact", "--delete"), \
                 ("events", "plot", "loss"), ("status",), ("outcome",):
-            self.assertRegex(self.says(*words, "no/run"), r"\Ahooksess: no/run: (No|no) such .*directory")
-        self.assertRegex(self.says("checkpoint", "convert", "no/run", "m.safetensors"), "no/run: no such directory")
+            index = ", and no checkpoint (no/run.index does not exist)" * (words[0] == "checkpoint")
+            self.assertEqual(self.says(*words, "no/run"), f"hooksess: no/run: No such file or directory{index}\n")
+        self.assertIn("no/run: No such file or directory, and no", self.says("checkpoint", "convert", "no/run", "m.safetensors"))
 
     def test_another_file_is_said_to_be_no_checkpoint(self):
         self.write("train.c", b"int main(void) {}")

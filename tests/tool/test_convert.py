@@ -120,7 +120,7 @@ class Names(Case):
         self.assertIn("is missing", self.refuses(FILE, ""))
 
     def test_missing_files_are_named(self):
-        self.assertIn("gone: no such directory or checkpoint", self.refuses("gone", FILE))
+        self.assertIn("gone: No such file or directory, and no checkpoint (", self.refuses("gone", FILE))
         self.assertIn("gone.safetensors", self.refuses("gone.safetensors", "back"))
         (self.directory / "run").mkdir()
         self.assertIn("run: contains no file 'checkpoint' that names an existing checkpoint", self.refuses("run", FILE))

@@ -340,7 +340,7 @@ class HostileNames(ToolCase):
         self.assertEqual(self.json("checkpoint", "ls", "--json", "long")[0]["name"], name)
 
     def test_the_name_of_a_checkpoint_is_escaped_too(self):
-        self.assertIn("hooksess: a\\x1b[2J\\x0ab: no such directory or checkpoint", self.says("checkpoint", "ls", "a\x1b[2J\nb"))
+        self.assertIn("hooksess: a\\x1b[2J\\x0ab: No such file or directory, and no checkpoint (", self.says("checkpoint", "ls", "a\x1b[2J\nb"))
 
 
 if __name__ == "__main__":
