@@ -285,9 +285,9 @@ int checkpoint_diff(const struct call *call)
             js_end();
         } else {
             columns_print(&c.table);
-            printf("%llu tensors equal, %llu different, %llu only in A (-), %llu only in B (+)\n",
-                   (unsigned long long)c.equal, (unsigned long long)c.different, (unsigned long long)c.only_a,
-                   (unsigned long long)c.only_b);
+            printf("%llu tensor%s equal, %llu different, %llu only in A (-), %llu only in B (+)\n",
+                   (unsigned long long)c.equal, plural(c.equal), (unsigned long long)c.different,
+                   (unsigned long long)c.only_a, (unsigned long long)c.only_b);
         }
         status = c.trouble ? TROUBLE : c.different || c.only_a || c.only_b ? FOUND : FINE;
         close_checkpoint(&c.b);

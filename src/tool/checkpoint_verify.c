@@ -94,14 +94,15 @@ static int conclude(const char *prefix, findings *found)
         printf(": damaged:%s%s", found->index_damaged ? " the index" : "",
                found->index_damaged && found->damaged ? " and" : "");
         if (found->damaged)
-            printf(" %zu of %zu tensors", found->damaged, found->tensors);
+            printf(" %zu of %zu tensor%s", found->damaged, found->tensors, plural(found->tensors));
         puts("");
     } else {
         put_name(prefix);
         if (found->unread)
             puts(": some tensors could not be verified");
         else
-            printf(": %zu tensors, %s, no damage\n", found->tensors, hs__bytes_text(size, found->bytes));
+            printf(": %zu tensor%s, %s, no damage\n", found->tensors, plural(found->tensors),
+                   hs__bytes_text(size, found->bytes));
     }
     return found->damaged || found->index_damaged ? FOUND : found->unread ? TROUBLE : FINE;
 }

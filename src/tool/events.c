@@ -12,15 +12,46 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static bool begins_with(const char *path, const char *beginning)
+{
+    char text[64] = "";
+    FILE *file = fopen(path, "re");
+    if (file) {
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+    }
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* If a file has no intact record, and not the name or the beginning of an event file: prints that, and returns true. */
+static bool is_another_file(const hs_event_damage *damage)
+{
+    const char *slash = strrchr(damage->path, '/');
+    if (damage->offset != 0 || damage->bytes < size_of_file(damage->path))
+        return false;
+    const bool is_pointer = begins_with(damage->path, "version https://git-lfs");
+    if (is_pointer)
+        say("%s: is not an event file, but a pointer of Git LFS; run 'git lfs pull'", damage->path);
+    else if (!strstr(slash ? slash : damage->path, "tfevents"))
+        say("%s: is not an event file", damage->path);
+    else
+        return false;
+    return true;
+}
+
 static void on_damage(void *user, const hs_event_damage *damage)
 {
     events *of = user;
+    if (is_another_file(damage)) {
+        of->failed = true;
+        return;
+    }
     of->damages++;
     of->torn += damage->is_truncated;
     if (of->damaged)
         of->damaged(of->user, damage);
     else
-        say("%s; %llu bytes skipped", damage->message, (unsigned long long)damage->bytes);
+        say("%s; %llu byte%s skipped", damage->message, (unsigned long long)damage->bytes, plural(damage->bytes));
 }
 
 bool open_events(events *opened, const char *path)
@@ -28,6 +59,7 @@ bool open_events(events *opened, const char *path)
     hs_error err = {0};
     hs_event_reader_options options =
         HS_INIT(hs_event_reader_options, .env = tool_env(), .damaged = on_damage, .user = opened);
+    opened->path = path;
     opened->reader = hs_event_reader_open(path, &options, &err);
     if (!opened->reader)
         say("%s", err.message);
@@ -48,7 +80,16 @@ bool next_event(events *from, const hs_event **event)
         say("%s", err.message);
         from->failed = true;
     }
+    from->n += code == HS_OK;
     return code == HS_OK;
+}
+
+bool has_no_event(const events *of)
+{
+    const bool none = !of->n && !of->damages && !of->failed && output_works();
+    if (none)
+        say("%s: contains no event", of->path);
+    return none;
 }
 
 int events_status(const events *of)

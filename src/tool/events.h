@@ -9,6 +9,8 @@
 /* Reads the events of a file or directory. */
 typedef struct events {
     hs_event_reader *reader;
+    const char *path;
+    uint64_t n;                                                 /* number of events read */
     uint64_t damages;                                           /* number of damaged places found */
     uint64_t torn;                                              /* those at which a file ends inside a record */
     void (*damaged)(void *user, const hs_event_damage *damage); /* NULL: damage is printed on standard error */
@@ -22,6 +24,8 @@ void close_events(events *opened);
 /* False at the end and on failure. */
 bool next_event(events *from, const hs_event **event);
 
+/* True, and prints it, if there was no event, not even a damaged one. Call it after all were read. */
+bool has_no_event(const events *of);
 /* The exit status after all events were read: FOUND if some are damaged. */
 int events_status(const events *of);
 

@@ -15,7 +15,21 @@
 typedef struct {
     wanted_tag tag;
     int64_t from, to;
+    bool exists, any;    /* there is an event with the tag; and one at the steps */
+    int64_t first, last; /* the steps of the events with the tag */
 } filter;
+
+static bool selects(filter *wanted, const hs_event *event, hs_string tag)
+{
+    if (!is_wanted_tag(&wanted->tag, tag))
+        return false;
+    const bool in_range = event->step >= wanted->from && event->step <= wanted->to;
+    wanted->first = !wanted->exists || event->step < wanted->first ? event->step : wanted->first;
+    wanted->last = !wanted->exists || event->step > wanted->last ? event->step : wanted->last;
+    wanted->any = wanted->any || in_range;
+    wanted->exists = true;
+    return in_range;
+}
 
 /* Text output. */
 
@@ -138,15 +152,14 @@ static void list_event(const hs_event *event)
 
 static void show(const hs_event *event, filter *wanted, bool as_json)
 {
-    const bool in_range = event->step >= wanted->from && event->step <= wanted->to;
     if (event->kind != HS_EVENT_SUMMARY) {
         const hs_string tag = event->kind == HS_EVENT_RUN_METADATA ? event->text : (hs_string){"", 0};
-        if (is_wanted_tag(&wanted->tag, tag) && in_range)
+        if (selects(wanted, event, tag))
             (as_json ? list_event : print_event)(event);
         return;
     }
     for (size_t i = 0; i < event->n_values && output_works(); i++)
-        if (is_wanted_tag(&wanted->tag, event->values[i].tag) && in_range)
+        if (selects(wanted, event, event->values[i].tag))
             (as_json ? list_value : print_value)(event, &event->values[i]);
 }
 
@@ -159,16 +172,19 @@ int events_cat(const struct call *call)
     const hs_event *event;
     if (!open_events(&of, call->operands[0]))
         return TROUBLE;
-    bool any = false;
-    for (; next_event(&of, &event); any = true)
+    while (next_event(&of, &event))
         show(event, &wanted, call->given[OPTION_JSON]);
     close_events(&of);
     int status = events_status(&of);
-    if (wanted.tag.pattern && !wanted.tag.found && status != TROUBLE) {
+    if (has_no_event(&of)) {
+        status = TROUBLE;
+    } else if (wanted.tag.pattern && !wanted.tag.found && status != TROUBLE) {
         say_not_found(&wanted.tag, call->operands[0], "tag");
         status = TROUBLE;
-    } else if (!any && status == FINE && !call->given[OPTION_JSON]) {
-        say("%s: contains no event", call->operands[0]);
+    } else if (wanted.exists && !wanted.any && status == FINE && !call->given[OPTION_JSON]) {
+        say(wanted.first == wanted.last ? "%s: contains no event at these steps, but at step %lld"
+                                        : "%s: contains no event at these steps, but at steps %lld to %lld",
+            of.path, (long long)wanted.first, (long long)wanted.last);
     }
     free(wanted.tag.nearest);
     return status;

@@ -10,7 +10,7 @@ static void print_damage(void *user, const hs_event_damage *damage)
     (void)user;
     fputs(damage->is_truncated ? "truncated: " : "damaged: ", stdout);
     put_name(damage->message);
-    printf(", %llu bytes\n", (unsigned long long)damage->bytes);
+    printf(", %llu byte%s\n", (unsigned long long)damage->bytes, plural(damage->bytes));
 }
 
 static void list_damage(void *user, const hs_event_damage *damage)
@@ -31,24 +31,24 @@ int events_check(const struct call *call)
     hs__json_writer out = js_begin(1);
     events of = {.damaged = as_json ? list_damage : print_damage, .user = &out};
     const hs_event *event;
-    uint64_t n = 0;
     if (!open_events(&of, call->operands[0]))
         return TROUBLE;
     if (as_json)
         hs__json_open(&out, NULL, '[');
     while (next_event(&of, &event))
-        n++;
+        continue;
+    const bool is_empty = has_no_event(&of);
     if (as_json) {
         hs__json_close(&out, ']');
         js_end();
-    } else {
+    } else if (of.n || of.damages) {
         put_name(call->operands[0]);
-        printf(": %llu events", (unsigned long long)n);
+        printf(": %llu event%s", (unsigned long long)of.n, plural(of.n));
         if (of.damages)
-            printf(", %llu damaged places\n", (unsigned long long)of.damages);
+            printf(", %llu damaged place%s\n", (unsigned long long)of.damages, plural(of.damages));
         else
             puts(of.failed ? "" : ", no damage");
     }
     close_events(&of);
-    return events_status(&of);
+    return is_empty ? TROUBLE : events_status(&of);
 }

@@ -67,7 +67,7 @@ static void note_file(compaction *c, const char *path)
 static void note_damage(void *user, const hs_event_damage *damage)
 {
     note_file(user, damage->path);
-    say("%s; %llu bytes skipped", damage->message, (unsigned long long)damage->bytes);
+    say("%s; %llu byte%s skipped", damage->message, (unsigned long long)damage->bytes, plural(damage->bytes));
 }
 
 static bool has_metadata(const hs_event_value *value)
@@ -320,8 +320,9 @@ static void conclude(const compaction *c, bool as_json, bool is_made)
         js_end();
     } else if (is_made) {
         put_name(c->path);
-        printf(": %llu events in %zu files compacted: %llu obsolete events dropped, %zu files deleted\n",
-               (unsigned long long)c->n_events, c->n_files, (unsigned long long)c->n_dropped, c->n_deleted);
+        printf(": %llu event%s in %zu file%s compacted: %llu obsolete event%s dropped, %zu file%s deleted\n",
+               (unsigned long long)c->n_events, plural(c->n_events), c->n_files, plural(c->n_files),
+               (unsigned long long)c->n_dropped, plural(c->n_dropped), c->n_deleted, plural(c->n_deleted));
     } else {
         put_name(c->directory);
         puts(": nothing to compact");

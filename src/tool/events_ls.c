@@ -116,7 +116,7 @@ static void put_steps(columns *table, const range *r)
                 (long long)r->first, (long long)r->last);
 }
 
-static void print_all(const listing *l, const char *path)
+static void print_all(const listing *l)
 {
     static const char *const of_files[] = {"file", ">size", ">records", "steps", "", NULL}, *const of_tags[] = {
                                                                                                 "tag",     "kind",
@@ -129,11 +129,12 @@ static void print_all(const listing *l, const char *path)
         columns_put(&files, "%s", row->path);
         columns_put_bytes(&files, size_of_file(row->path));
         put_steps(&files, &row->records);
-        columns_put(&files, row->damages ? "%llu damaged places" : "", (unsigned long long)row->damages);
+        if (row->damages && !row->records.n)
+            columns_put(&files, "no intact record");
+        else if (row->damages)
+            columns_put(&files, "%llu damaged place%s", (unsigned long long)row->damages, plural(row->damages));
     }
     columns_print(&files);
-    if (!l->n_files)
-        say("%s: contains no event file", path);
     if (l->n_tags)
         puts("");
     for (size_t i = 0; i < l->n_tags; i++) {
@@ -219,11 +220,10 @@ int events_ls(const struct call *call)
         note_event(&l, event);
     if (l.n_tags)
         qsort(l.tags, l.n_tags, sizeof *l.tags, by_tag);
-    if (call->given[OPTION_JSON])
-        list_all(&l);
-    else
-        print_all(&l, call->operands[0]);
+    const bool is_empty = has_no_event(&of);
+    if (l.n_files)
+        (call->given[OPTION_JSON] ? list_all : print_all)(&l);
     free_listing(&l);
     close_events(&of);
-    return events_status(&of);
+    return is_empty ? TROUBLE : events_status(&of);
 }

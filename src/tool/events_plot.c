@@ -114,7 +114,7 @@ static int read_run(plot *p, const char *run)
     drop_obsolete(p);
     for (size_t i = p->first; i < p->n; i++)
         tdelete(p->sources[i], &p->tree, by_tag);
-    if (p->n > p->first)
+    if (p->n > p->first || of.failed)
         return events_status(&of);
     say_not_found(&p->tag, run, "scalar");
     return TROUBLE;

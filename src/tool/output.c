@@ -144,6 +144,11 @@ void say(const char *format, ...)
     fputs("\n", stderr);
 }
 
+const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 void put_name(const char *name)
 {
     put_escaped(stdout, name, true);

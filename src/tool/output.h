@@ -5,6 +5,7 @@
 #include <hooksess/export.h>
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Makes lost output an error: a closed pipe does not kill the tool, and no file that it opens gets the descriptor of a
@@ -17,6 +18,9 @@ int output_end(int status);
 
 /* Prints "hooksess: ..." as a line on standard error. Escapes control characters. */
 void say(const char *format, ...) HS_PRINTF(1, 2);
+
+/* The end of a noun after a number: "" or "s". */
+const char *plural(uint64_t n);
 
 /* Prints a name. Escapes control characters, backslashes and bytes that are not UTF-8 as in C, as they must not reach a
  * terminal. */

@@ -41,7 +41,7 @@ class Diff(ToolCase):
 ~ weights         6       2  [1,1]         2    0.3333
 ~ wide     double [1] -> float [1]
 ~ words           2       1  [1]
-1 tensors equal, 4 different, 1 only in A (-), 1 only in B (+)
+1 tensor equal, 4 different, 1 only in A (-), 1 only in B (+)
 """)
         self.assertEqual(self.json("checkpoint", "diff", "--json", "a", "b", status=1), [
             {"name": "another", "dtype": "uint8", "shape": [1], "difference": "only_in_b"},
@@ -130,7 +130,7 @@ class Diff(ToolCase):
     def test_a_missing_checkpoint_is_an_error(self):
         self.make("a", MODEL)
         for operands in ("a", "nowhere"), ("nowhere", "a"):
-            self.assertIn("nowhere: no such directory or checkpoint", self.says("checkpoint", "diff", *operands))
+            self.assertIn("nowhere: No such file or directory, and no checkpoint (", self.says("checkpoint", "diff", *operands))
 
     def test_the_state_of_hooks_is_compared_too(self):
         self.assertRegex(self.of_states([1, 2], [1, 3]), r"\n~ hooksess/rng +2 +1  \[1\]\n")  # no distance

@@ -74,14 +74,32 @@ step_3    run_metadata       1  3
         self.assertEqual([file["bytes"] for file in json.loads(done.stdout)["files"]], [sizes[0], 0])
 
     def test_an_empty_directory(self):
-        self.assertEqual(self.json("events", "ls", "--json", "run"), {"files": [], "events": {}, "tags": []})
-        self.assertEqual(self.says("events", "ls", "run", status=0), "hooksess: run: contains no event file\n")
-        self.assertEqual(self.says("events", "cat", "run", status=0), "hooksess: run: contains no event\n")
+        for command in "ls", "cat", "check":
+            self.assertEqual(self.says("events", command, "run"), "hooksess: run: contains no event\n")
+        self.assertEqual(self.says("events", "ls", "--json", "run"), "hooksess: run: contains no event\n")
+        self.assertEqual(self.says("checkpoint", "ls", "run"), "hooksess: run: contains no checkpoint\n")
 
     def test_damage_is_counted(self):
         self.write(FIRST, version() + scalars(1, loss=1)[:-1])
         self.assertEqual(self.json("events", "ls", "--json", "run", status=1)["files"][0]["damaged"], 1)
-        self.assertIn("  1 damaged places\n", self.prints("events", "ls", "run", status=1))
+        self.assertIn("  1 damaged place\n", self.prints("events", "ls", "run", status=1))
+        self.write(SECOND, (version() + scalars(1, loss=1)[:-1]) * 2)
+        self.assertIn("  2 damaged places\n", self.prints("events", "ls", "run", status=1))
+
+    def test_another_file_is_no_event_file(self):
+        self.write("train.py", b"import hooksess\n" * 100)
+        for name in "pointer", FIRST:
+            self.write(name, b"version https://git-lfs.github.com/spec/v1\noid sha256:x\nsize 3\n")
+        self.write("run/none", version() + scalars(1, loss=1))
+        for words in ("ls",), ("ls", "--json"), ("cat",), ("cat", "--json"), ("check",), ("plot", "loss"):
+            self.assertEqual(self.says("events", *words, "train.py"), "hooksess: train.py: is not an event file\n")
+            for name in "pointer", FIRST:
+                self.assertEqual(self.says("events", *words, name), f"hooksess: {name}: is not an event file, but a pointer of Git LFS; run 'git lfs pull'\n")
+        self.assertIn("run/none", self.prints("events", "ls", "run/none"))  # an event file of another name
+
+    def test_an_event_file_without_an_intact_record(self):
+        self.write(FIRST, bytes(range(100)))
+        self.assertIn(f"{FIRST}  100 bytes        0  -      no intact record\n", self.prints("events", "ls", "run", status=1))
 
     def test_many_tags_are_sorted(self):
         tags = [f"tag_{i * 7919 % 5000:04d}" for i in range(5000)]
@@ -126,6 +144,10 @@ class Cat(EventsCase):
                          [(1, 1), (2, 2), (3, 3), (4, 4), (3, 30)])
         self.assertEqual([e["value"] for e in self.lines("--tag", "l*", "--from", "2", "--to", "3", "run")], [2, 3, 30])
         self.assertEqual(self.lines("--from", "5", "run"), [])
+        for words in ("--from", "5"), ("--to", "-1"):
+            self.assertEqual(self.says("events", "cat", *words, "run", status=0), "hooksess: run: contains no event at these steps, but at steps 0 to 4\n")
+        self.assertEqual(self.says("events", "cat", "--tag", "accuracy", "--to", "2", "run", status=0),
+                         "hooksess: run: contains no event at these steps, but at step 3\n")
         self.assertIn("--from: '1x' is not an integer", self.says("events", "cat", "--from", "1x", "run"))
         self.assertIn("--to: ", self.says("events", "cat", "--to", "99999999999999999999", "run"))
 
@@ -174,7 +196,7 @@ class Check(EventsCase):
             found = self.json("events", "check", "--json", "run", status=1)
             self.assertEqual([(f["offset"], f["bytes"], f["truncated"]) for f in found], [(len(before), len(middle), False)])
         self.assertRegex(self.prints("events", "check", "run", status=1),
-                         rf"^damaged: .*at byte {len(before)}, {len(middle)} bytes\nrun: 2 events, 1 damaged places\n$")
+                         rf"^damaged: .*at byte {len(before)}, {len(middle)} bytes\nrun: 2 events, 1 damaged place\n$")
 
     def test_every_truncation_is_found(self):
         self.write_run()
@@ -206,6 +228,11 @@ class Compact(EventsCase):
         logs = [e["step"] for e in self.lines(OUTPUT) if e["event"] == "session_log"]
         self.assertEqual(logs, [0, 1, 3])
         self.assertEqual(len(self.names()), 2)
+
+    def test_numbers_agree_with_their_nouns(self):
+        self.write(FIRST, version())
+        self.assertIn(": 1 event in 1 file compacted: 0 obsolete events dropped, 0 files deleted\n",
+                      self.prints("events", "compact", "--output", OUTPUT, "run"))
 
     def test_no_point_is_counted_twice(self):
         self.write(FIRST, version() + start(1) + b"".join(scalars(step, loss=step) for step in range(1, 101)))

@@ -34,7 +34,7 @@ class Claims(ToolCase):
         self.assertNotIn("'good'", output + said)
         output, said = self.tool("checkpoint", "diff", "m", "m", status=2)
         self.assertIn("'bad'", said)
-        self.assertEqual(output, "1 tensors equal, 0 different, 0 only in A (-), 0 only in B (+)\n")
+        self.assertEqual(output, "1 tensor equal, 0 different, 0 only in A (-), 0 only in B (+)\n")
 
     def test_a_valid_entry(self):
         self.claim()
