@@ -43,7 +43,7 @@ static void on_damage(void *user, const hs_event_damage *damage)
 {
     events *of = user;
     if (is_another_file(damage)) {
-        of->failed = true;
+        of->failed = of->is_other = true;
         return;
     }
     of->damages++;

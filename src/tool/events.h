@@ -15,7 +15,8 @@ typedef struct events {
     uint64_t torn;                                              /* those at which a file ends inside a record */
     void (*damaged)(void *user, const hs_event_damage *damage); /* NULL: damage is printed on standard error */
     void *user;
-    bool failed; /* reading failed; the error is printed */
+    bool failed;   /* reading failed; the error is printed */
+    bool is_other; /* it failed because a file is not an event file */
 } events;
 
 /* Set `damaged` and `user` before. `opened` must not move while it is open. False: failed; the error is printed. */

@@ -98,7 +98,7 @@ static void read_progress(run *r)
     } else {
         of.failed = true;
     }
-    r->trouble = r->trouble || of.failed;
+    r->trouble = r->trouble || (of.failed && !of.is_other); /* the status does not need events */
     free(path);
     free(name);
 }

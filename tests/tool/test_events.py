@@ -316,6 +316,15 @@ class Compact(EventsCase):
         self.tool("events", "compact", "--output", OUTPUT, "run", status=1)
         self.assertEqual([e["step"] for e in self.lines("--tag", "loss", OUTPUT)][-1], 3)
 
+    def test_a_pointer_of_git_lfs_among_the_files_changes_nothing(self):
+        self.write_run()
+        self.write(FIRST, b"version https://git-lfs.github.com/spec/v1\noid sha256:x\nsize 3\n")
+        names = self.names()
+        for where in ["--delete"], ["--output", OUTPUT]:
+            self.assertIn(f"{FIRST}: is not an event file", self.says("events", "compact", *where, "run"))
+            self.assertEqual(self.names(), names)
+        self.assertFalse((self.directory / OUTPUT).exists())
+
     def test_a_file_that_has_lost_its_version(self):
         self.write(FIRST, scalars(1, loss=1) + scalars(2, loss=2))
         self.write(SECOND, version() + start(2) + scalars(2, loss=20))

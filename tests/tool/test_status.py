@@ -165,6 +165,13 @@ class Progress(RunCase):
         self.write(EVENTS, scalars(60, loss=1) + scalars(61, loss=1)[:-3])
         self.assertEqual(self.status()["step"], 60)
 
+    def test_a_pointer_of_git_lfs_instead_of_the_events_is_said(self):
+        before = self.status()
+        self.write(EVENTS, b"version https://git-lfs.github.com/spec/v1\noid sha256:x\nsize 3\n")
+        output, said = self.tool("status", "--json", "run")
+        self.assertEqual(said, f"hooksess: {EVENTS}: is not an event file, but a pointer of Git LFS; run 'git lfs pull'\n")
+        self.assertEqual(json.loads(output), before)
+
     def test_times_that_are_no_times(self):
         self.write(EVENTS, b"".join(event(60, field(5, b""), secs) for secs in (float("nan"), float("inf"), -1e300, 1e300)))
         self.assertEqual(self.status()["steps_per_sec"], None)
