@@ -113,6 +113,7 @@ void hs__raw_session_free(hs_raw_session *raw)
 {
     raw_session_free_states(raw);
     hs__free(&raw->env, raw->restored_from);
+    hs__free(&raw->env, raw->returns);
 }
 
 /* Getters. */
@@ -270,12 +271,15 @@ static char *replace_path(hs_raw_session *raw, char *path)
     return before;
 }
 
+hs_code hs__raw_session_reserve_return(hs_raw_session *raw, hs_error *err)
+{
+    return hs__reserve(&raw->env, &raw->returns, &raw->returns_capacity, raw->n_returns + 1, sizeof *raw->returns, err);
+}
+
 static void add_return(hs_raw_session *raw, int64_t step)
 {
     while (raw->n_returns && raw->returns[raw->n_returns - 1].step >= step)
         raw->n_returns--;
-    if (raw->n_returns == HS__MOST_RETURNS)
-        memmove(raw->returns, raw->returns + 1, --raw->n_returns * sizeof *raw->returns);
     if (step >= 0)
         raw->returns[raw->n_returns++] = (hs__return){step, raw->restores};
 }
@@ -288,12 +292,13 @@ int64_t hs__raw_session_branch_step(const hs_raw_session *raw, int64_t restores)
     return -1;
 }
 
-char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step)
+char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step, int64_t restores)
 {
     begin_restored(raw);
-    raw->n_returns = 0; /* the checkpoint may be later than an earlier return */
+    while (raw->n_returns && raw->returns[raw->n_returns - 1].restores > restores)
+        raw->n_returns--;
     add_return(raw, step);
-    raw->branch_everywhere = false;
+    raw->restored_newest = false;
     raw->restored_step = hs_raw_session_global_step(raw, NULL);
     if (raw->restored_step >= 0)
         raw->saved_step = raw->restored_step;
@@ -302,7 +307,7 @@ char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step)
 
 void hs__raw_session_restored_newest(hs_raw_session *raw)
 {
-    raw->n_returns = 0;
+    raw->restored_newest = true;
 }
 
 void hs__raw_session_reinitialized(hs_raw_session *raw)
@@ -315,7 +320,6 @@ void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step)
 {
     begin_restored(raw);
     add_return(raw, step);
-    raw->branch_everywhere = true;
     raw->restored_step = step;
     hs__free(&raw->env, replace_path(raw, NULL));
 }

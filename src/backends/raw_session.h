@@ -69,9 +69,6 @@ typedef struct hs__return {
     int64_t step, restores; /* hs_raw_session.restores after it */
 } hs__return;
 
-/* The latest returns are kept, in their order, without those that a later return to an earlier step includes. */
-enum { HS__MOST_RETURNS = 8 };
-
 struct hs_raw_session {
     hs_env env; /* the backend's, complete */
     hs_backend backend;
@@ -95,9 +92,9 @@ struct hs_raw_session {
     hs_error saves_refused;      /* the reason; HS_OK: saves are allowed */
     uint64_t moves;              /* number of times that the global step may have changed outside of the hooked run */
     int64_t saved_step;          /* of the newest complete checkpoint; -1: none */
-    hs__return returns[HS__MOST_RETURNS];
-    size_t n_returns;
-    bool branch_everywhere; /* in each directory, after a restore from memory. Otherwise in that of restored_from */
+    bool restored_newest;        /* restored_from was the newest intact checkpoint of its directory */
+    hs__return *returns;         /* in their order, without those that a later return to an earlier step includes */
+    size_t n_returns, returns_capacity;
     /* Bits 1 << HS_RUN_TRAIN and 1 << HS_RUN_EVAL: such a run was made since then, and has computed values of the graph. */
     uint8_t values_computed;
 };
@@ -141,10 +138,13 @@ static inline void hs__raw_session_moved(hs_raw_session *raw)
 {
     raw->moves++;
 }
-/* Records a restore of the checkpoint `path`, which it adopts. Later checkpoints in its directory are of an abandoned
- * branch. `step`: in its name; -1: none. Returns the previous path; free it with hs__free. */
-char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step);
-/* After it: this was the newest intact checkpoint. Later ones are damaged, and of no branch. */
+/* Makes room for a return, so that recording the next restore cannot fail. */
+hs_code hs__raw_session_reserve_return(hs_raw_session *raw, hs_error *err);
+/* Records a restore of the checkpoint `path`, which it adopts. Later checkpoints are of an abandoned branch. `step`: in its
+ * name; -1: none. `restores`: number of restores when its directory was saved to last; the checkpoint is of before the
+ * returns since. Returns the previous path; free it with hs__free. */
+char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step, int64_t restores);
+/* After it: this was the newest intact checkpoint of its directory. Later ones there are damaged, and of no branch. */
 void hs__raw_session_restored_newest(hs_raw_session *raw);
 /* Records that the variables were initialized again. */
 void hs__raw_session_reinitialized(hs_raw_session *raw);

@@ -484,14 +484,15 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
         char *last_path = hs__strdup(&saver->env, prefix), *restored_from = hs__strdup(&session->env, prefix);
         if (!directory || !last_path || !restored_from)
             code = hs__no_memory(&cause, strlen(prefix), "a path");
-        else
+        else if (!(code = hs__raw_session_reserve_return(session, &cause)))
             code = restore(&r, &cause);
         if (!code) {
             char *before = directory->last_path;
             directory->last_path = last_path;
             last_path = before;
             directory->last_bytes = hs__expected_bytes(&saver->selection, session);
-            restored_from = hs__raw_session_restored(session, restored_from, hs__step_in(prefix));
+            restored_from = hs__raw_session_restored(session, restored_from, hs__step_in(prefix),
+                                                     hs__saver_restores(directory, session));
         }
         hs__free(&saver->env, last_path);
         hs__free(&session->env, restored_from);

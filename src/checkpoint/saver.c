@@ -156,6 +156,11 @@ hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, 
     return saver->directories = used;
 }
 
+int64_t hs__saver_restores(const hs__saver_directory *directory, const hs_raw_session *session)
+{
+    return directory->opened == session->opened ? directory->restores : 0;
+}
+
 hs_code hs__saver_set_text(const hs_saver *saver, char **text, const char *with, hs_error *err)
 {
     const hs_env *env = &saver->env;
@@ -205,9 +210,10 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
     return HS_OK;
 }
 
-/* The step after which checkpoints BASE-STEP of the directory are of an abandoned branch: if this session was restored
- * since it last saved there, the restored step; if it saves there for the first time, and was not restored from there, the
- * step that it saves. -1: there are no such checkpoints. */
+/* The step after which checkpoints BASE-STEP of the directory are of an abandoned branch: if this session has returned to
+ * an earlier step since it last saved there, the earliest such step. If it saves there for the first time, checkpoints of
+ * another training may be there: after a restore from there or from memory, it is the same; otherwise, the step that it
+ * saves. -1: there are no such checkpoints. */
 static int64_t find_branch_step(const hs__saver_directory *directory, const hs_raw_session *session, const char *base,
                                 int64_t step)
 {
@@ -216,8 +222,11 @@ static int64_t find_branch_step(const hs__saver_directory *directory, const hs_r
     const bool same_session = directory->opened == session->opened;
     const bool from_here = from && hs__path_is_in(from, directory->path) &&
                            strncmp(hs__path_base(from), base, length) == 0 && hs__path_base(from)[length] == '-';
-    const int64_t branch_step = hs__raw_session_branch_step(session, same_session ? directory->restores : 0);
-    if (branch_step >= 0 && (from_here || session->branch_everywhere))
+    int64_t restores = hs__saver_restores(directory, session); /* returns since count */
+    if (from_here && restores < session->restores)
+        restores = session->restored_newest ? session->restores : session->restores - 1;
+    const int64_t branch_step = hs__raw_session_branch_step(session, restores);
+    if (branch_step >= 0 && (same_session || from_here || !from))
         return branch_step;
     return same_session || from_here ? -1 : step;
 }

@@ -83,6 +83,8 @@ hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, 
 /* Locks the directory, which exists, and unlocks the others that were locked only for a save. `base`: as
  * hs__hold_directory. FAILED_PRECONDITION: another session than this one, an address, has claimed it. */
 hs_code hs__saver_hold_directory(hs__saver_directory *directory, const char *base, const void *session, hs_error *err);
+/* Number of restores of the session when it last saved there; 0: it has not. */
+int64_t hs__saver_restores(const hs__saver_directory *directory, const hs_raw_session *session);
 /* Replaces last_path or state_file by a copy. */
 hs_code hs__saver_set_text(const hs_saver *saver, char **text, const char *with, hs_error *err);
 

@@ -95,7 +95,9 @@ hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy
     snprintf(source, sizeof source, "the copy of step %lld", (long long)copy->step);
     const hs_restore_options options = HS_INIT(hs_restore_options);
     hs__archive archive = hs__snapshot_archive(&copy->snapshot, source);
-    hs_code code = hs__restore_archive(&COPIED, session, &archive, &options, err);
+    hs_code code = hs__raw_session_reserve_return(session, err);
+    if (!code)
+        code = hs__restore_archive(&COPIED, session, &archive, &options, err);
     if (!code) {
         hs__raw_session_restored_earlier(session, copy->step);
         hs_error_clear(err);
