@@ -96,6 +96,8 @@ hs_code hs__raw_session_open(hs_raw_session *raw, const char *target, hs_bytes c
     if (hs__normalize_error(code, "opening the backend's session", err))
         return code;
     raw->opened = atomic_fetch_add(&opened, 1) + 1;
+    if (!raw->first_opened)
+        raw->first_opened = raw->opened;
     raw->restored_step = -1;
     return HS_OK;
 }
@@ -312,8 +314,10 @@ void hs__raw_session_restored_newest(hs_raw_session *raw)
 
 void hs__raw_session_reinitialized(hs_raw_session *raw)
 {
+    const int64_t step = hs_raw_session_global_step(raw, NULL);
     raw->restores++;
     raw->owner_ops->forget_values(raw->owner);
+    add_return(raw, step < 0 ? 0 : step);
 }
 
 void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step)
@@ -327,6 +331,5 @@ void hs__raw_session_restored_earlier(hs_raw_session *raw, int64_t step)
 void hs__raw_session_forget_restore(hs_raw_session *raw)
 {
     hs__free(&raw->env, replace_path(raw, NULL));
-    raw->n_returns = 0;
     hs_error_clear(&raw->saves_refused);
 }

@@ -75,6 +75,7 @@ struct hs_raw_session {
     hs_backend_ops ops;       /* the backend's, complete */
     void *handle;             /* the backend's session; NULL: not open */
     uint64_t opened;          /* number of the open session, never used twice in a process; 0: none was opened yet */
+    uint64_t first_opened;    /* the same when it was opened first. A recovery opens it again */
     bool runs_queues;         /* the hooked session has started the backend's queue runners itself */
     struct hs_session *owner; /* the session around it */
     const hs__raw_session_owner_ops *owner_ops;
@@ -146,7 +147,7 @@ hs_code hs__raw_session_reserve_return(hs_raw_session *raw, hs_error *err);
 char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step, int64_t restores);
 /* After it: this was the newest intact checkpoint of its directory. Later ones there are damaged, and of no branch. */
 void hs__raw_session_restored_newest(hs_raw_session *raw);
-/* Records that the variables were initialized again. */
+/* Records that the variables were initialized again, after hs__raw_session_reserve_return. */
 void hs__raw_session_reinitialized(hs_raw_session *raw);
 /* The step after which checkpoints that were saved before restore number `restores` + 1 are of an abandoned branch. -1:
  * none are known. */

@@ -158,7 +158,7 @@ hs__saver_directory *hs__saver_use_directory(hs_saver *saver, const char *path, 
 
 int64_t hs__saver_restores(const hs__saver_directory *directory, const hs_raw_session *session)
 {
-    return directory->opened == session->opened ? directory->restores : 0;
+    return directory->opened == session->first_opened ? directory->restores : 0;
 }
 
 hs_code hs__saver_set_text(const hs_saver *saver, char **text, const char *with, hs_error *err)
@@ -219,7 +219,7 @@ static int64_t find_branch_step(const hs__saver_directory *directory, const hs_r
 {
     const char *from = session->restored_from;
     const size_t length = strlen(base);
-    const bool same_session = directory->opened == session->opened;
+    const bool same_session = directory->opened == session->first_opened;
     const bool from_here = from && hs__path_is_in(from, directory->path) &&
                            strncmp(hs__path_base(from), base, length) == 0 && hs__path_base(from)[length] == '-';
     int64_t restores = hs__saver_restores(directory, session); /* returns since count */
@@ -238,7 +238,7 @@ static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *
     hs__save_request request = {.prefix = prefix,
                                 .step = step,
                                 .options = HS_INIT(hs_save_options),
-                                .opened = session->opened,
+                                .opened = session->first_opened,
                                 .restores = session->restores,
                                 .session = session};
     const hs_save_options *options = &request.options;

@@ -51,7 +51,7 @@ typedef struct hs__saver_directory {
     char *last_path;        /* saved or restored last; NULL: none */
     int64_t last_bytes;     /* of last_path; 0: unknown */
     char *state_file;       /* name of the last one written; NULL: none yet */
-    uint64_t opened;        /* hs_raw_session.opened of the session that saved last; 0: none has saved */
+    uint64_t opened;        /* hs_raw_session.first_opened of the session that saved last; 0: none has saved */
     int64_t restores;       /* and its hs_raw_session.restores */
     atomic_bool has_result; /* of a background save, which the caller has not polled */
     hs_save_result result;

@@ -92,13 +92,18 @@ static void after_a_recovery_a_restart_from_the_second_directory_gets_the_new_br
     directories d = {.p = p};
     open_two(&d, p);
     d.lost_at = 19;
-    assert_ok(poisoned_run(p, "train", 18), &p->s->err);
-    p->rate = 2;
-    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 11), &p->s->err);
+    assert_ok(
+        hs_saver_save(d.savers[1], hs_session_raw(p->s->session), test_path(d.second, "model.ckpt"), 11, NULL, &p->s->err),
+        &p->s->err);
+    assert_ok(poisoned_run(p, "train", 7), &p->s->err);
+    p->rate = 2;                                        /* the checkpoint has 1 */
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err); /* is repeated after the recovery, as step 11 */
     is_at(&d, 11, sum(1, 11));
     p->rate = 3;
     assert_ok(poisoned_run(p, "train", 1), &p->s->err);
     is_at(&d, 12, sum(1, 11) + 3 * 12);
+    assert_false(test_exists(d.second, "model.ckpt-11.index"));
     restart_gets(&d, 12, sum(1, 11) + 3 * 12);
 }
 
