@@ -300,16 +300,17 @@ char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step, in
     while (raw->n_returns && raw->returns[raw->n_returns - 1].restores > restores)
         raw->n_returns--;
     add_return(raw, step);
-    raw->restored_newest = false;
+    raw->is_return = raw->is_newest = false;
     raw->restored_step = hs_raw_session_global_step(raw, NULL);
     if (raw->restored_step >= 0)
         raw->saved_step = raw->restored_step;
     return replace_path(raw, path);
 }
 
-void hs__raw_session_restored_newest(hs_raw_session *raw)
+void hs__raw_session_returned(hs_raw_session *raw, bool newest)
 {
-    raw->restored_newest = true;
+    raw->is_return = true;
+    raw->is_newest = newest;
 }
 
 void hs__raw_session_reinitialized(hs_raw_session *raw)

@@ -93,7 +93,8 @@ struct hs_raw_session {
     hs_error saves_refused;      /* the reason; HS_OK: saves are allowed */
     uint64_t moves;              /* number of times that the global step may have changed outside of the hooked run */
     int64_t saved_step;          /* of the newest complete checkpoint; -1: none */
-    bool restored_newest;        /* restored_from was the newest intact checkpoint of its directory */
+    bool is_return;              /* by a restore of the session: training continues from restored_from */
+    bool is_newest;              /* and that was the newest intact checkpoint of its directory */
     hs__return *returns;         /* in their order, without those that a later return to an earlier step includes */
     size_t n_returns, returns_capacity;
     /* Bits 1 << HS_RUN_TRAIN and 1 << HS_RUN_EVAL: such a run was made since then, and has computed values of the graph. */
@@ -141,12 +142,14 @@ static inline void hs__raw_session_moved(hs_raw_session *raw)
 }
 /* Makes room for a return, so that recording the next restore cannot fail. */
 hs_code hs__raw_session_reserve_return(hs_raw_session *raw, hs_error *err);
-/* Records a restore of the checkpoint `path`, which it adopts. Later checkpoints are of an abandoned branch. `step`: in its
- * name; -1: none. `restores`: number of restores when its directory was saved to last; the checkpoint is of before the
- * returns since. Returns the previous path; free it with hs__free. */
+/* Records a restore of the checkpoint `path`, which it adopts. Later checkpoints in its directory are of an abandoned
+ * branch. `step`: in its name; -1: none. `restores`: number of restores when its directory was saved to last; the
+ * checkpoint is of before the returns since. Returns the previous path; free it with hs__free. */
 char *hs__raw_session_restored(hs_raw_session *raw, char *path, int64_t step, int64_t restores);
-/* After it: this was the newest intact checkpoint of its directory. Later ones there are damaged, and of no branch. */
-void hs__raw_session_restored_newest(hs_raw_session *raw);
+/* After it: the session has restored it, not the program, so that later checkpoints in all directories in which it has
+ * saved are of an abandoned branch. `newest`: this was the newest intact checkpoint of its directory. Later ones there are
+ * damaged, and of no branch. */
+void hs__raw_session_returned(hs_raw_session *raw, bool newest);
 /* Records that the variables were initialized again, after hs__raw_session_reserve_return. */
 void hs__raw_session_reinitialized(hs_raw_session *raw);
 /* The step after which checkpoints that were saved before restore number `restores` + 1 are of an abandoned branch. -1:

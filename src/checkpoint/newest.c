@@ -238,9 +238,9 @@ hs_code hs__restore_from(hs_saver *saver, hs_raw_session *session, const hs__res
     hs_code code = find_candidates(&all, &saver->env, mine.path, mine.directory, err);
     if (!code)
         code = restore_first(saver, session, &all, from->whole, options, &chosen, &last, err);
-    if (!code && chosen != HS__NONE && mine.directory) {
-        hs__raw_session_restored_newest(session);
-        code = adopt(saver, &all, chosen, err);
+    if (!code && chosen != HS__NONE) {
+        hs__raw_session_returned(session, mine.directory);
+        code = mine.directory ? adopt(saver, &all, chosen, err) : HS_OK;
     }
     if (!code && chosen != HS__NONE && !(*restored = hs__strdup(&session->env, last.path)))
         code = hs__no_memory(err, strlen(last.path), "a path");

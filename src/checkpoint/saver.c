@@ -224,9 +224,9 @@ static int64_t find_branch_step(const hs__saver_directory *directory, const hs_r
                            strncmp(hs__path_base(from), base, length) == 0 && hs__path_base(from)[length] == '-';
     int64_t restores = hs__saver_restores(directory, session); /* returns since count */
     if (from_here && restores < session->restores)
-        restores = session->restored_newest ? session->restores : session->restores - 1;
+        restores = session->is_newest ? session->restores : session->restores - 1;
     const int64_t branch_step = hs__raw_session_branch_step(session, restores);
-    if (branch_step >= 0 && (same_session || from_here || !from))
+    if (branch_step >= 0 && (from_here || !from || (same_session && session->is_return)))
         return branch_step;
     return same_session || from_here ? -1 : step;
 }

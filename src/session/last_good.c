@@ -99,8 +99,8 @@ hs_code hs__last_good_initialize(struct hs_session *session, hs_error *err)
     if (code || session->last_good.copy)
         return code ? code : hs_raw_session_restore_copy(raw, session->last_good.copy, err);
     if (raw->restored_from) /* by the init function */
-        return HS_OK;
-    if (!(code = hs__raw_session_reserve_return(raw, err)))
+        hs__raw_session_returned(raw, false);
+    else if (!(code = hs__raw_session_reserve_return(raw, err)))
         hs__raw_session_reinitialized(raw);
     return code;
 }

@@ -369,6 +369,23 @@ static void each_directory_has_its_own_branch(void **state)
 }
 
 /* The variable is large enough to be copied by another thread, while the session is rolled back. */
+/* Step 5 is of the branch that the first of many returns has left, each to a later step. Nothing is saved meanwhile. */
+static void the_first_of_many_returns_counts(void **state)
+{
+    fixture *f = *state;
+    hs_state_copy *c = copy_of(f, 4);
+    save_at(f, 4);
+    save_at(f, 5);
+    for (int64_t step = 5; step < 5 + 20; step++) {
+        assert_ok(go_back(f, c), &f->err);
+        model_set(&f->m, step);
+        assert_ok(copy(f, &c), &f->err);
+    }
+    save_at(f, 7);
+    assert_string_equal(list_checkpoints(f), " 4 (5) 7");
+    hs_state_copy_free(c);
+}
+
 static void a_concurrent_save_has_the_values_at_its_call(void **state)
 {
     enum { LARGE = 1 << 18 };
@@ -536,6 +553,7 @@ int main(void)
         with_fixture(a_save_in_the_background_knows_it),
         with_fixture(a_save_that_fails_in_the_background_leaves_the_branch_to_the_next_one),
         with_fixture(each_directory_has_its_own_branch),
+        with_fixture(the_first_of_many_returns_counts),
         with_fixture(a_concurrent_save_has_the_values_at_its_call),
         with_fixture(sessions_at_one_address_are_two),
         with_fixture(restoring_a_file_afterwards_is_what_counts),

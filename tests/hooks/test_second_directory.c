@@ -43,6 +43,16 @@ static void open_two(directories *d, poisoned *p)
     assert_ok(p->s->err.code, &p->s->err);
 }
 
+/* In one of the two, in addition to the hook's saves. */
+static void save(directories *d, int in, int64_t step)
+{
+    stage *s = d->p->s;
+    const char *prefix = test_path(in ? d->second : d->first, "model.ckpt");
+    assert_ok(hs_saver_save(d->savers[in], hs_session_raw(s->session), prefix, step, NULL, &s->err), &s->err);
+    if (in == 0) /* a rollback returns there */
+        hs_raw_session_record_save(hs_session_raw(s->session), step);
+}
+
 static void is_at(const directories *d, int64_t step, double weight)
 {
     assert_int_equal(hs_session_global_step(d->p->s->session, NULL), step);
@@ -86,6 +96,27 @@ static void after_a_rollback_a_restart_from_the_second_directory_gets_the_new_br
     restart_gets(&d, 12, sum(1, 10) + 20 + 21);
 }
 
+/* The second directory has not saved between them. Its step 11 is of the branch that the first one has left. */
+static void the_earliest_of_two_rollbacks_counts(void **state)
+{
+    poisoned *p = *state;
+    directories d = {.p = p};
+    p->bad[0] = 13;
+    p->bad[1] = 15;
+    open_two(&d, p);
+    assert_ok(poisoned_run(p, "train", 11), &p->s->err);
+    save(&d, 1, 11);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    is_at(&d, 10, sum(1, 10));
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    save(&d, 0, 11);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    is_at(&d, 11, sum(1, 10) + 14);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    assert_false(test_exists(d.second, "model.ckpt-11.index"));
+    restart_gets(&d, 12, sum(1, 10) + 14 + 16);
+}
+
 static void after_a_recovery_a_restart_from_the_second_directory_gets_the_new_branch(void **state)
 {
     poisoned *p = *state;
@@ -93,9 +124,7 @@ static void after_a_recovery_a_restart_from_the_second_directory_gets_the_new_br
     open_two(&d, p);
     d.lost_at = 19;
     assert_ok(poisoned_run(p, "train", 11), &p->s->err);
-    assert_ok(
-        hs_saver_save(d.savers[1], hs_session_raw(p->s->session), test_path(d.second, "model.ckpt"), 11, NULL, &p->s->err),
-        &p->s->err);
+    save(&d, 1, 11);
     assert_ok(poisoned_run(p, "train", 7), &p->s->err);
     p->rate = 2;                                        /* the checkpoint has 1 */
     assert_ok(poisoned_run(p, "train", 1), &p->s->err); /* is repeated after the recovery, as step 11 */
@@ -111,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_poisoned(after_a_rollback_a_restart_from_the_second_directory_gets_the_new_branch),
+        with_poisoned(the_earliest_of_two_rollbacks_counts),
         with_poisoned(after_a_recovery_a_restart_from_the_second_directory_gets_the_new_branch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
