@@ -25,6 +25,7 @@ struct hs__background {
     hs__save_request request;  /* of the last save */
     char *prefix, *state_file; /* of the request */
     bool replaces;             /* the save replaces another one, and cannot be replaced itself */
+    bool cancelled;            /* the last save was: the next one replaces it */
 };
 
 /* The result of a save in the directory, for hs_saver_poll. */
@@ -56,7 +57,8 @@ static void *work(void *user)
         pthread_mutex_lock(&b->lock);
         b->busy = false;
         /* without a request to cancel, CANCELLED is an error of the file system or the graph */
-        if (code != HS_CANCELLED || !atomic_load(&b->cancel))
+        b->cancelled = code == HS_CANCELLED && atomic_load(&b->cancel);
+        if (!b->cancelled)
             set_result(b->request.directory, b->request.step, began_ns, &error);
         pthread_cond_broadcast(&b->changed);
     }
@@ -129,30 +131,39 @@ void hs__background_free(hs_saver *saver)
     saver->background = NULL;
 }
 
+static bool is_busy(hs__background *b)
+{
+    pthread_mutex_lock(&b->lock);
+    const bool busy = b->busy;
+    pthread_mutex_unlock(&b->lock);
+    return busy;
+}
+
+void hs__background_cancel(hs_saver *saver, const char *prefix)
+{
+    hs__background *b = saver->background;
+    if (!b || hs__background_is_inherited(saver))
+        return;
+    if (is_busy(b) && b->request.directory == hs__saver_find_directory(saver, prefix) && !b->replaces)
+        atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
+    hs__background_wait(saver);
+}
+
 hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy policy, hs_error *err)
 {
     hs__saver_directory *directory = hs__saver_find_directory(saver, prefix);
-    bool replaces = false;
     hs_code code;
     if (!saver->background && (code = start(saver, err)))
         return code;
     hs__background *b = saver->background;
-    pthread_mutex_lock(&b->lock);
-    const bool busy = b->busy;
-    pthread_mutex_unlock(&b->lock);
-    if (busy) {
-        bool same = b->request.directory == directory;
-        if (policy == HS_BUSY_SKIP && same)
-            return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this save is skipped", b->prefix,
-                                (long long)b->request.step);
-        bool cancels = policy == HS_BUSY_REPLACE && same && !b->replaces;
-        if (cancels)
-            atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
-        hs__background_wait(saver);
-        /* no result: it was cancelled. Otherwise it has finished, and hs__background_save drops its result */
-        replaces = cancels && !atomic_load(&b->request.directory->has_result);
-    }
-    b->replaces = replaces;
+    if (policy == HS_BUSY_SKIP && is_busy(b) && b->request.directory == directory)
+        return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this save is skipped", b->prefix,
+                            (long long)b->request.step);
+    if (policy == HS_BUSY_REPLACE)
+        hs__background_cancel(saver, prefix);
+    hs__background_wait(saver);
+    b->replaces = b->cancelled;
+    b->cancelled = false;
     if (!directory || !atomic_load(&directory->has_result) || !directory->result.error.code)
         return HS_OK;
     atomic_store(&directory->has_result, false); /* the caller has not polled it */

@@ -23,6 +23,9 @@ hs_code hs__background_begin(hs_saver *saver, const char *prefix, hs_busy_policy
 hs_code hs__background_save(const hs__save_request *request, hs__save_list *list, hs_error *err);
 /* True in a forked child, if the thread is its parent's. The saver may be in the middle of a save. */
 bool hs__background_is_inherited(const hs_saver *saver);
+/* Cancels the save in progress in the directory of `prefix`, unless it replaces a cancelled one, and waits until no save is
+ * in progress. The save may end before it takes notice: then it has a result. The next save replaces a cancelled one. */
+void hs__background_cancel(hs_saver *saver, const char *prefix);
 /* Waits until no save is in progress. */
 void hs__background_wait(const hs_saver *saver);
 /* Waits, and ends the thread. */

@@ -55,7 +55,6 @@ typedef struct {
     hs_busy_policy busy;
     int64_t copy_limit, max_to_keep;
     hs__pending_save pending;
-    bool pending_replaces; /* the pending save replaces another one, and cannot be replaced itself */
     char *metric;
     bool metric_is_tensor;
     bool metric_seen, metric_missed; /* a save found it; a save did not */
@@ -401,16 +400,10 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         return not_saved(&why, err);
     if (order.fetches_metric && (code = fetch_metric(hook, session, &options.metric, err)))
         return code;
-    if ((code = hs_saver_save(saver, session, hook->prefix, step, &options, err))) {
-        hs_save_result earlier; /* of the save that was to be replaced: it was canceled, or its failure is this one */
-        hs_saver_wait(background ? hook->pending.saver : NULL);
-        if (background && !hs__raw_session_poll_save(session, &hook->pending, &earlier))
-            hook->pending.saver = NULL;
+    if ((code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
-    }
     hook->time.held_ns = hs_env_monotonic_ns(hook->session_env) - began_ns;
     if (background) {
-        hook->pending_replaces = hook->pending.saver != NULL;
         hook->pending = (hs__pending_save){saver, hook->prefix, step, hs_raw_session_restores(session)};
         return HS_OK;
     }
@@ -490,6 +483,20 @@ static bool is_refused(const hs_run_context *run, int64_t step)
     return true;
 }
 
+/* Before a save: waits for the pending one, or cancels it, and handles its end. With HS_BUSY_SKIP it may go on, unless the
+ * next save was requested. */
+static hs_code end_pending(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
+{
+    if (hook->busy == HS_BUSY_SKIP && !hook->requested)
+        return HS_OK;
+    if (hook->busy == HS_BUSY_REPLACE)
+        hs__cancel_save(&hook->pending);
+    hs_saver_wait(hook->pending.saver);
+    hs_code code = poll_pending(hook, run, err);
+    hook->pending.saver = NULL; /* also of a cancelled one, which has no result */
+    return code;
+}
+
 /* For a save during training or at its end. After a failed save, the next ones run in the foreground. */
 static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
@@ -499,17 +506,11 @@ static hs_code save_or_skip(checkpoint_saver *hook, hs_run_context *run, int64_t
         hook->pending.saver && hook->pending.step == step && hook->pending.restores == hs_raw_session_restores(session);
     if (step == hook->saved_step || step == hook->stopped_step || is_pending || is_refused(run, step))
         return HS_OK;
+    hs_code code = end_pending(hook, run, err);
+    if (code)
+        return code;
     const bool again = hs__raw_session_saves_fail(session);
     bool background = hook->background && !again && !is_last_save(run);
-    bool waits = hook->busy == HS_BUSY_WAIT || (hook->busy == HS_BUSY_SKIP && hook->requested) ||
-                 (hook->busy == HS_BUSY_REPLACE && hook->pending_replaces);
-    if (hook->pending.saver && waits) { /* handle its result before that of the next save replaces it */
-        hs_saver_wait(hook->pending.saver);
-        hs_code before = poll_pending(hook, run, err);
-        if (before)
-            return before;
-    }
-    hs_code code;
     while ((code = save(hook, run, step, background, &error))) {
         const hs__remedy remedy = hook->listener_failed
                                       ? HS__REMEDY_FAIL

@@ -2,6 +2,8 @@
 /* The raw session as hooks see it: saves in the background, runs without hooks, requests, event writers. */
 #include "session/session.h"
 
+#include "checkpoint/background.h"
+
 /* Functions that lower floors call (hs__raw_session_owner_ops). */
 
 static void on_saved(struct hs_session *session)
@@ -33,6 +35,12 @@ hs__save_end hs__raw_session_poll_save(hs_raw_session *raw, hs__pending_save *pe
         return HS__SAVE_ABANDONED;
     hs_raw_session_record_save(raw, result->step);
     return HS__SAVE_RECORDED;
+}
+
+void hs__cancel_save(const hs__pending_save *pending)
+{
+    if (pending->saver)
+        hs__background_cancel(pending->saver, pending->prefix);
 }
 
 void hs__raw_session_watch_save(hs_raw_session *raw, hs__pending_save *pending)

@@ -66,6 +66,8 @@ typedef enum hs__save_end {
 } hs__save_end;
 /* Gets the result of the pending save, if it has ended; then none is pending. Never waits. */
 hs__save_end hs__raw_session_poll_save(hs_raw_session *session, hs__pending_save *pending, hs_save_result *result);
+/* Waits until the pending save has ended. Cancels it first, unless it replaces a cancelled one. */
+void hs__cancel_save(const hs__pending_save *pending);
 /* In after_create_session: *pending is where this hook has its pending save. The close, which may call the hook no more
  * after a failure, waits for it and counts it in the outcome, or logs its failure. */
 void hs__raw_session_watch_save(hs_raw_session *session, hs__pending_save *pending);
