@@ -69,7 +69,7 @@ hs__save_end hs__raw_session_poll_save(hs_raw_session *session, hs__pending_save
 /* Waits until the pending save has ended. Cancels it first, unless it replaces a cancelled one. */
 void hs__cancel_save(const hs__pending_save *pending);
 /* In after_create_session: *pending is where this hook has its pending save. The close, which may call the hook no more
- * after a failure, waits for it and counts it in the outcome, or logs its failure. */
+ * after a failure, waits for it, counts it in the outcome, and logs its end. */
 void hs__raw_session_watch_save(hs_raw_session *session, hs__pending_save *pending);
 
 /* In after_create_session: the hook may roll back, so that the opening ends with a copy of the state in memory, unless it

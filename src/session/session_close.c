@@ -114,8 +114,18 @@ static void end_pending_saves(hs_session *session)
         if (!pending)
             continue;
         hs_saver_wait(pending->saver);
-        if (hs__raw_session_poll_save(&session->raw, pending, &result) == HS__SAVE_FAILED)
+        switch (hs__raw_session_poll_save(&session->raw, pending, &result)) {
+        case HS__SAVE_PENDING:
+            break;
+        case HS__SAVE_RECORDED:
+        case HS__SAVE_ABANDONED:
+            hs_log(&session->env, HS_LOG_INFO, "step %lld: saved %s-%lld", (long long)result.step, pending->prefix,
+                   (long long)result.step);
+            break;
+        case HS__SAVE_FAILED:
             hs_log(&session->env, HS_LOG_ERROR, "step %lld: not saved: %s", (long long)result.step, result.error.message);
+            break;
+        }
     }
 }
 

@@ -76,17 +76,24 @@ static void the_end_waits_and_saves_no_step_twice(void **state)
     assert_int_equal(s->outcome.last_saved_step, 5);
 }
 
-/* If a session fails, the pending save is completed before the session is freed. */
+/* If a session fails, the pending save is completed before the session is freed, and logged. The listeners are not called.
+ */
 static void a_failing_session_waits_too(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true));
+    call_counts t = {.last = -1};
+    hs_saver_listener listener = {&counting_ops, &t};
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true,
+                                      .listeners = HS_LISTENERS(listener)));
     stage_run(s, "train", 1, 0);
     hs_session_fail(s->session, test_error(HS_INTERNAL, "no more"));
     s->outcome = hs_session_close(s->session, NULL);
     s->session = NULL;
     assert_int_equal(latest_step(s->directory), 1);
     assert_int_equal(s->outcome.last_saved_step, 1);
+    assert_contains(s->t.log, "INFO: step 1: saved ");
+    assert_contains(s->t.log, "model.ckpt-1\n");
+    assert_int_equal(t.last, 0);
 }
 
 /* A failure of that save is in the log. */

@@ -43,7 +43,8 @@ typedef struct hs_saver_listener_ops {
     size_t size;
     hs_code (*begin)(void *self, hs_error *err); /* when the session is opened */
     hs_code (*before_save)(void *self, hs_raw_session *session, int64_t step, hs_error *err);
-    /* The checkpoint is durable. *request_stop is false before; true stops the training */
+    /* The checkpoint is durable. *request_stop is false before; true stops the training. Not called for a background save
+     * that was cancelled, or that is in progress when the session fails */
     hs_code (*after_save)(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err);
     /* At a normal end, after the last save */
     hs_code (*end)(void *self, hs_raw_session *session, int64_t step, hs_error *err);
@@ -88,8 +89,9 @@ typedef struct hs_checkpoint_saver_options {
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
     int64_t copy_limit; /* with background: bytes of the largest state to copy. Larger: foreground. 0, HS_NEVER: no limit */
     int64_t max_to_keep; /* newest checkpoints to keep. 0: as the saver's options say; HS_NEVER: all */
-    /* A thread writes a copy of the state (hs_save_options). after_save and failures follow in a later step. Saves at
-     * creation, at a stop, at the end and after a failure are in the foreground */
+    /* A thread writes a copy of the state (hs_save_options). after_save and failures follow in a later step; if
+     * the session fails first, the close waits for the save and logs its end. Saves at creation, at a stop, at the end and
+     * after a failure are in the foreground */
     bool background;
     bool overlap;      /* with background: copies during the next runs. Only if ops alone change variables */
     bool no_graph_def; /* no graph.pbtxt and no .meta files; the event file still has the graph */
