@@ -93,8 +93,8 @@ struct hs_raw_session {
     hs_error saves_refused;      /* the reason; HS_OK: saves are allowed */
     uint64_t moves;              /* number of times that the global step may have changed outside of the hooked run */
     int64_t saved_step;          /* of the newest complete checkpoint; -1: none */
-    bool is_return;              /* by a restore of the session: training continues from restored_from */
-    bool is_newest;              /* and that was the newest intact checkpoint of its directory */
+    bool is_return;              /* the session has restored restored_from, not the program */
+    bool is_newest;              /* and it was the newest intact checkpoint of its directory */
     hs__return *returns;         /* in their order, without those that a later return to an earlier step includes */
     size_t n_returns, returns_capacity;
     /* Bits 1 << HS_RUN_TRAIN and 1 << HS_RUN_EVAL: such a run was made since then, and has computed values of the graph. */

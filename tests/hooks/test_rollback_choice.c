@@ -84,6 +84,33 @@ static void without_a_copy_it_returns_to_the_checkpoint_that_the_session_names(v
     stage_close(p->s);
 }
 
+/* Those of this session in another directory. */
+static void later_saves_elsewhere_are_abandoned(void **state)
+{
+    const hs_recovery no_copy = HS_INIT(hs_recovery, .max_attempts = HS_NEVER, .snapshot_limit = 1);
+    poisoned *p = *state;
+    train_before(p, 2);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &p->s->t.env), &p->s->err);
+    char elsewhere[512];
+    snprintf(elsewhere, sizeof elsewhere, "%s/new", p->s->directory);
+    hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = elsewhere, .when = HS_EVERY_STEPS(1), .saver = saver),
+                       GUARD()};
+    p->bad[0] = 5;
+    open_with(p,
+              (hs_session_options)HS_INIT(hs_session_options, .checkpoint_prefix = in_old(p, "/model.ckpt-2"),
+                                          .recovery = &no_copy),
+              hooks, 2);
+    assert_ok(poisoned_run(p, "train", 3), &p->s->err);
+    is_at(p, 2, 1 + 2, 1, 5);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    is_at(p, 3, 1 + 2 + 6, 1, 6);
+    assert_true(test_exists(elsewhere, "model.ckpt-3.index"));
+    assert_true(test_exists(elsewhere, "model.ckpt-4.abandoned.index"));
+    assert_false(test_exists(elsewhere, "model.ckpt-4.index"));
+    stage_close(p->s);
+    hs_saver_free(saver);
+}
+
 /* restore_options. */
 
 static void a_skipped_variable_returns_to_its_value_at_the_opening(void **state)
@@ -246,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_poisoned(after_a_save_elsewhere_it_returns_to_that_save),
         with_poisoned(without_a_copy_it_returns_to_the_checkpoint_that_the_session_names),
+        with_poisoned(later_saves_elsewhere_are_abandoned),
         with_poisoned(a_skipped_variable_returns_to_its_value_at_the_opening),
         with_poisoned(without_a_copy_of_a_skipped_variable_it_is_refused),
         with_poisoned(other_names_count_again),
