@@ -10,6 +10,7 @@ import sys
 
 
 EXCEPTIONS = {
+    ("checkpoint_saver.c.o", "hs__cancel_save"),
     ("checkpoint_saver.c.o", "hs__run_context_acted"),
     ("checkpoint_saver.c.o", "hs__run_context_is_due"),
     ("checkpoint_saver.c.o", "hs__run_context_is_requested"),
