@@ -8,7 +8,7 @@ for what in "$@"; do
     case $what in
     build) ;;
     nightly) packages="$packages codespell iproute2 libclang-rt-dev zsh" ;;
-    train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
+    train) packages="$packages dataset-fashion-mnist libopenblas-dev python3-venv" ;;
     mpi) packages="$packages libopenmpi-dev openmpi-bin" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
     test) packages="$packages ca-certificates clang g++ groff-base libcmocka-dev mandoc protobuf-compiler python3 python3-venv"

@@ -2,9 +2,11 @@
 """The trainer of the examples: its files, and that it loses nothing when it is killed."""
 import fcntl
 import os
+import pathlib
 import pty
 import random
 import re
+import shlex
 import shutil
 import signal
 import struct
@@ -348,13 +350,21 @@ class Run(TrainerCase):
         file.chmod(0o755)
         return file
 
+    def environment(self):
+        return {**os.environ, "PATH": f"{self.directory / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+
     def start(self, *options):
-        path = f"{self.directory / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        command = ["../project/examples/run", *SMALL, "--max-steps", "20", "--no-progress", *options]
-        done = subprocess.run(command, cwd=self.caller, env={**os.environ, "PATH": path}, capture_output=True, text=True,
+        return self.shell(shlex.join(["../project/examples/run", *SMALL, "--max-steps", "20", "--no-progress", *options]))
+
+    def shell(self, command):
+        """Runs a command in the caller's directory. It must succeed. Returns its output."""
+        done = subprocess.run(command, shell=True, cwd=self.caller, env=self.environment(), capture_output=True, text=True,
                               timeout=TIMEOUT)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
+
+    def newest_in(self, model):
+        return pathlib.Path(tf.train.latest_checkpoint(str(model))).name
 
     def test_relative_paths_are_the_callers(self):
         self.start("--model-dir", "mine", "--losses", "mine.losses")
@@ -367,6 +377,54 @@ class Run(TrainerCase):
         self.assertIn(str(model), self.start())
         self.assertEqual(tf.train.latest_checkpoint(str(model)), str(model / "model.ckpt-20"))
         self.assertEqual(list(self.caller.iterdir()), [])
+
+    def test_a_signal_to_the_script_alone_saves_and_stops(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number.name):
+                model = f"run {number.name}"
+                command = ["../project/examples/run", *SMALL, "--model-dir", model, "--epochs", "20", "--save-steps", "5"]
+                pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+                with subprocess.Popen(command, cwd=self.caller, env=self.environment(), **pipes) as script:
+                    while not tf.train.latest_checkpoint(str(self.caller / model)) and script.poll() is None:
+                        time.sleep(0.01)
+                    script.send_signal(number)
+                    output, log = script.communicate(timeout=TIMEOUT)
+                self.assertEqual(script.returncode, 75, log)
+                step = re.search(r"test accuracy 0\.\d+ at step (\d+)", output)[1]
+                self.assertEqual(self.newest_in(self.caller / model), f"model.ckpt-{step}")
+                self.assertRegex(output, rf"To continue: \.\./project/examples/run .* --model-dir '{model}' .* --epochs 20\n$")
+
+    def test_the_commands_that_it_prints_run(self):
+        tool = self.put("project/build/release/src/tool/hooksess", "")
+        tool.unlink()
+        tool.symlink_to(TOOL)
+        for given in (["--model-dir", "my runs/x y's"], ["--mode", "train", "--model=a\"$b"], ["--mode=train", "--model", "plain"]):
+            with self.subTest(options=given):
+                model = self.caller / given[-1].removeprefix("--model=")
+                printed = self.start("--fresh", *given)
+                self.assertIn("Training; ", printed)
+                chart = re.search("A chart in the terminal:\n +(.*)", printed)[1]
+                self.assertIn("curves/loss", self.shell(chart))
+                further, fresh = re.search("Train further, or start again from step 0:\n +(.*)\n +(.*)\n", printed).groups()
+                self.shell(further)
+                self.assertEqual(self.newest_in(model), "model.ckpt-40")
+                self.shell(fresh)
+                self.assertEqual(self.newest_in(model), "model.ckpt-20")
+                self.assertEqual(printed.count("--fresh"), 1)
+                self.assertEqual(shlex.split(re.search("bin/tensorboard (.*)", printed)[1]), ["--logdir", str(model.relative_to(self.caller))])
+
+    def test_tensorboard_gets_the_folder_of_the_runs(self):
+        for model in (self.project / "build/runs/mine", self.caller / "mine"):
+            with self.subTest(model=model):
+                logdir = model.parent if self.project in model.parents else "mine"
+                self.assertIn(f"--logdir {logdir}\n", self.start("--model-dir", str(model)))
+
+    def test_a_prediction_has_no_other_text(self):
+        self.start("--model-dir", "mine")
+        for mode in (["--mode", "predict"], ["--mode=predict"]):
+            lines = self.start("--model-dir", "mine", *mode).splitlines()
+            self.assertRegex(lines[-1], "^image 0: ")
+            self.assertNotIn("Training", "".join(lines))
 
 
 VARIES = [  # in the README's output
@@ -425,8 +483,7 @@ class Readme(Run):
     """The output of examples/run that README.md shows."""
 
     def run_in_terminal(self, typed=None):
-        environment = {**os.environ, "PATH": f"{self.directory / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-        terminal = Terminal(["examples/run"], self.project, environment)
+        terminal = Terminal(["examples/run"], self.project, self.environment())
         if typed:
             terminal.read_until("epoch 3/10")
             terminal.write(typed)
@@ -465,19 +522,6 @@ class Readme(Run):
         for line in re.findall(r"^step \d+, epoch .*|^test accuracy .*", resumed, re.M):
             self.assertIn(line, whole)
         self.assertEqual(len(re.findall("^step .*, epoch", whole, re.M)), 10)
-
-    def test_the_commands_that_it_prints_run(self):
-        tool = self.project / "build/release/src/tool/hooksess"
-        tool.parent.mkdir(parents=True)
-        tool.symlink_to(TOOL)
-        printed = self.start("--epochs", "1", "--fresh")
-        chart = re.search("A chart in the terminal:\n +(.*)", printed)[1]
-        done = subprocess.run(chart, shell=True, cwd=self.caller, capture_output=True, text=True, timeout=TIMEOUT)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("curves/loss", done.stdout)
-        again = r"Train further, or start again from step 0:\n +\S+run .* --max-steps 20 .* \(with a larger --epochs\)\n +\S+run .* --fresh\n"
-        self.assertRegex(printed, again)
-        self.assertEqual(printed.count("--fresh"), 1)
 
 
 class Modes(TrainerCase):
