@@ -134,6 +134,8 @@ typedef struct {
     int64_t begin_step, begin_ns; /* of the last row. -1: none */
     int64_t seen_step, seen_ns;   /* the rate is measured from here */
     double steps, secs;           /* weighted; steps / secs is the rate */
+    int bar;                      /* its width; 0: no bar */
+    int bar_columns;              /* of the terminal for which `bar` was chosen */
 } progress;
 
 /* Measures the rate. After a recovery, the measurement starts again. */
@@ -169,7 +171,8 @@ static void append_time(char text[TEXT], double secs)
 
 static void append_rate(char text[TEXT], double rate)
 {
-    hs__append(text, TEXT, rate >= 100 ? ", %.0f steps/s" : ", %.3g steps/s", rate);
+    char number[HS__NUMBER_TEXT];
+    hs__append(text, TEXT, ", %s steps/s", hs__rate_text(number, rate));
 }
 
 /* Columns of a text in UTF-8. */
@@ -181,13 +184,30 @@ static int columns_of(const char *text)
     return n;
 }
 
-/* Appends a bar, " [=====>    ]", if the terminal has columns for it behind the text and before `rest`. */
-static void append_bar(const progress *hook, char text[TEXT], const char *rest, int64_t step)
+/* The bar is chosen for a line with `taken` columns of text, and leaves some more for longer numbers. Later lines only
+ * shorten it, because it would jump with each number; a terminal of another width gets another bar. */
+static void fit_bar(progress *hook, int taken)
 {
-    enum { LONG_BAR = 30, SHORT_BAR = 15, AROUND = 3 };
-    const int room = columns(&hook->line) - 1 - columns_of(text) - columns_of(rest) - AROUND;
-    const int width = room >= LONG_BAR ? LONG_BAR : SHORT_BAR;
-    if (!hook->line.in_place || !hook->last_step || room < width)
+    enum { LONG_BAR = 30, SHORT_BAR = 15, AROUND = 3, RESERVE = 4 };
+    const int now = columns(&hook->line);
+    int room = now - 1 - taken - AROUND;
+    if (now != hook->bar_columns) {
+        hook->bar = LONG_BAR;
+        hook->bar_columns = now;
+        room -= RESERVE;
+    }
+    if (room < hook->bar)
+        hook->bar = room >= SHORT_BAR && hook->bar ? SHORT_BAR : 0;
+}
+
+/* Appends a bar, " [=====>    ]", if the terminal has columns for it behind the text and before `rest`. */
+static void append_bar(progress *hook, char text[TEXT], const char *rest, int64_t step)
+{
+    if (!hook->line.in_place || !hook->last_step)
+        return;
+    fit_bar(hook, columns_of(text) + columns_of(rest));
+    const int width = hook->bar;
+    if (!width)
         return;
     const double done = (double)step / (double)hook->last_step;
     const int full = done >= 1 ? width : (int)(done * width);

@@ -105,7 +105,7 @@ static void a_terminal_has_one_line_that_is_rewritten(void **state)
     assert_string_equal(written(&o), "\rstep 1/100 1.0% [>              ], 1 steps/s, 1:39 left, loss = 0.25"
                                      "\rstep 2/100 2.0% [>              ], 1 steps/s, 1:38 left, loss = 0.25");
     stage_close(s);
-    assert_string_equal(written(&o), "\rstep 2/100 2.0% [>                             ], 1 steps/s, took 0:02\r\n");
+    assert_string_equal(written(&o), "\rstep 2/100 2.0% [>              ], 1 steps/s, took 0:02             \r\n");
     close_output(&o);
 }
 
@@ -120,14 +120,40 @@ static void the_bar_is_as_long_as_the_terminal_lets_it_be(void **state)
     resize(&o, 67);
     stage_run(s, "train", 1, 0);
     assert_contains(written(&o), "\rstep 2/4 50.0% [=======>       ], 1 steps/s, 0:02 left");
-    resize(&o, 55);
+    resize(&o, 59);
     stage_run(s, "train", 1, 0);
     assert_contains(written(&o), "\rstep 3/4 75.0% [===========>   ], 1 steps/s, 0:01 left");
-    resize(&o, 46);
+    resize(&o, 50);
     stage_run(s, "train", 1, 0);
     assert_contains(written(&o), "\rstep 4/4 100.0% [===============], 1 steps/s");
     stage_close(s);
     assert_contains(written(&o), "\rstep 4/4 100.0%, 1 steps/s, took 0:04");
+    close_output(&o);
+}
+
+static void the_bar_is_shortened_and_never_lengthened(void **state)
+{
+    stage *s = *state;
+    output o = open_terminal(72);
+    pace p = {.secs = 1};
+    open_paced(s, &p, hs_progress(.descriptor = o.to, .last_step = 1000));
+    stage_run(s, "train", 1, 0);
+    assert_string_equal(written(&o),
+                        "\rstep 1/1000 0.1% [>              ], 1 steps/s, 16:39 left"); /* 28 columns are left */
+    stage_run(s, "train", 99, 0);
+    assert_contains(written(&o), "\rstep 100/1000 10.0% [=>             ], 1 steps/s, 15:00 left");
+    p.secs = 1e6;
+    stage_run(s, "train", 1, 0); /* a long line */
+    assert_contains(written(&o), "\rstep 101/1000 10.1%, 1e-06 steps/s, 10405d ");
+    p.secs = 1;
+    stage_run(s, "train", 150, 0);
+    assert_lacks(written(&o), "[");
+    stage_run(s, "train", 100, 0);
+    assert_lacks(written(&o), "[");
+    resize(&o, 100);
+    stage_run(s, "train", 1, 0);
+    assert_contains(written(&o), "\rstep 352/1000 35.2% [==========>                   ], ");
+    stage_close(s);
     close_output(&o);
 }
 
@@ -327,6 +353,18 @@ static void the_time_left_is_that_at_this_rate(void **state)
     close_output(&o);
 }
 
+static void the_rate_has_four_digits(void **state)
+{
+    stage *s = *state;
+    output o = open_terminal(80);
+    pace p = {.secs = 1 / 333.21};
+    open_paced(s, &p, hs_progress(.descriptor = o.to));
+    stage_run(s, "train", 1, 0);
+    assert_string_equal(written(&o), "\rstep 1, 333.2 steps/s");
+    stage_close(s);
+    close_output(&o);
+}
+
 static void a_new_pace_is_seen_soon(void **state)
 {
     stage *s = *state;
@@ -483,6 +521,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(a_terminal_has_one_line_that_is_rewritten),
         with_stage(the_bar_is_as_long_as_the_terminal_lets_it_be),
+        with_stage(the_bar_is_shortened_and_never_lengthened),
         with_stage(other_lines_pass_above_it),
         with_stage(elsewhere_they_are_just_printed),
         with_stage(it_is_cut_to_the_terminals_width),
@@ -495,6 +534,7 @@ int main(void)
         with_stage(any_thread_may_clear_it),
         with_stage(after_a_resume_the_rate_is_that_of_this_run),
         with_stage(the_time_left_is_that_at_this_rate),
+        with_stage(the_rate_has_four_digits),
         with_stage(a_new_pace_is_seen_soon),
         with_stage(a_pipe_has_lines_every_ten_seconds),
         with_stage(or_every_n_steps),
