@@ -9,6 +9,7 @@
 struct log {
     hs_env env;       /* pass it to hs_graph_new */
     hs_hook progress; /* .ops is NULL without a progress line */
+    bool quiet;       /* drops all lines */
 };
 
 void log_init(struct log *log);

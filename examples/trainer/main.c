@@ -34,20 +34,28 @@ static double test_accuracy(hs_session *session)
     return 0;
 }
 
-/* Reports of a restore: the checkpoint does not fit the model. */
+struct misfit {
+    struct log *log;
+    char text[256]; /* "": none */
+};
+
+/* Reports of a restore: keeps the first variable that does not fit. The library's log would list all. */
 static void look_for_misfits(void *user, hs_restore_event event, const char *name, const char *detail)
 {
-    bool *does_not_fit = user;
-    (void)name, (void)detail;
-    *does_not_fit |= event == HS_RESTORE_EVENT_MISMATCHED || event == HS_RESTORE_EVENT_MISSING;
+    struct misfit *misfit = user;
+    bool missing = event == HS_RESTORE_EVENT_MISSING;
+    if (misfit->text[0] || (!missing && event != HS_RESTORE_EVENT_MISMATCHED))
+        return;
+    snprintf(misfit->text, sizeof misfit->text, "'%s' %s", name, missing ? "is not in its checkpoint" : detail);
+    misfit->log->quiet = true;
 }
 
 static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
 {
     const struct options *options = &run->options;
     hs_session *session = NULL;
-    bool does_not_fit = false;
-    const hs_restore_options restore = HS_INIT(hs_restore_options, .report = look_for_misfits, .user = &does_not_fit);
+    struct misfit misfit = {.log = &run->log};
+    const hs_restore_options restore = HS_INIT(hs_restore_options, .report = look_for_misfits, .user = &misfit);
     if (run_prepare(run, err) == HS_OK) {
         hs_hook hooks[MAX_HOOKS];
         run_hooks(run, hooks);
@@ -64,11 +72,11 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
             break;
     *accuracy = err->code == HS_OK || err->code == HS_STOP ? test_accuracy(session) : 0;
     hs_outcome outcome = hs_session_close(session, err);
-    if (outcome.reason == HS_REASON_FAILED)
+    if (misfit.text[0])
+        fprintf(stderr, "trainer: the run in %s was made with other options: %s; --fresh deletes it and starts a new one\n",
+                options->model_dir, misfit.text);
+    else if (outcome.reason == HS_REASON_FAILED)
         fprintf(stderr, "trainer: %s\n", outcome.error.message);
-    if (does_not_fit)
-        fprintf(stderr, "trainer: the run in %s was made with other options; --fresh deletes it and starts a new one\n",
-                options->model_dir);
     run_free(run);
     return outcome;
 }

@@ -240,12 +240,13 @@ class Messages(TrainerCase):
         self.assertIn("this run used --threads 1 until now and continues with 2: sums are rounded differently", log)
         self.assertNotIn("--threads", self.log_of("--max-steps", "40", "--threads", "2"))
 
-    def test_another_model_is_told_of_fresh(self):
+    def test_another_model_is_told_of_fresh_in_one_line(self):
         self.log_of("--max-steps", "10")
-        log = self.log_of("--max-steps", "20", "--hidden", "8", code=1)
-        self.assertIn("'model/w1' is float [784,32] in the checkpoint, but float [784,8] in the model", log)
-        self.assertEqual(log.splitlines()[-1], f"trainer: the run in {self.path('run')} was made with other options; "
-                                               "--fresh deletes it and starts a new one")
+        for options, misfit in ((["--hidden", "8"], "'model/w1' is float [784,32] in the checkpoint, but float [784,8] in the model"),
+                                (["--optimizer", "adam"], "'adam_m/w1' is not in its checkpoint")):
+            self.assertEqual(self.log_of("--max-steps", "20", *options, code=1),
+                             f"trainer: the run in {self.path('run')} was made with other options: {misfit}; "
+                             "--fresh deletes it and starts a new one\n")
         self.log_of("--max-steps", "20", "--hidden", "8", "--fresh")
 
     def test_other_failures_are_not_told_of_fresh(self):
