@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The validation loss is lowest at step 20. The training is interrupted at step 35. It must continue, end at step 50 with the
- * weights of step 20, and rename later checkpoints. */
+/* The validation loss is lowest at step 20. The training is interrupted at step 35. It must continue, end at step 50 with
+ * the weights of step 20, and rename later checkpoints. */
 #include <assert.h>
 #include <hooksess/hooksess.h>
 #include <math.h>
