@@ -100,12 +100,12 @@ HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def
 /* Called by the macros hs_graph_variable, hs_graph_value and hs_graph_bytes with what the compiler knows.
  *
  * bytes    that are saved
- * element  the size of what the pointer points to. If it is larger than `bytes`, and these are the size of a pointer:
- *          HS_INVALID_ARGUMENT
+ * element  the size of what the pointer points to; 0: `bytes` are those of a shape. If it is larger than `bytes`, and
+ *          these are the size of a pointer: HS_INVALID_ARGUMENT
  * room     bytes from the pointer to the end of its object; 0 or SIZE_MAX: unknown. If it is less than `bytes`:
  *          HS_INVALID_ARGUMENT */
 HS_API hs_code hs_graph_check_bytes(hs_graph *graph, const char *name, size_t bytes, size_t element, size_t room);
-static inline bool hs__is_too_small(size_t room, size_t element, const hs_shape *shape)
+HS__INLINE bool hs__is_too_small(size_t room, size_t element, const hs_shape *shape)
 {
     size_t bytes = element;
     bool unknown = shape->rank > 4 || room == 0;
@@ -115,9 +115,8 @@ static inline bool hs__is_too_small(size_t room, size_t element, const hs_shape 
     unknown |= shape->rank > 3 && __builtin_mul_overflow(bytes, shape->dims[3], &bytes);
     return !unknown && bytes > room;
 }
-static inline hs_code hs__graph_add(hs_code (*add)(hs_graph *, const char *, hs_dtype, hs_shape, void *), size_t element,
-                                    size_t room, hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape,
-                                    void *data)
+HS__INLINE hs_code hs__graph_add(hs_code (*add)(hs_graph *, const char *, hs_dtype, hs_shape, void *), size_t element,
+                                 size_t room, hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
     const bool is_too_small = hs__is_too_small(room, element, &shape);
     if (__builtin_constant_p(is_too_small) && is_too_small)

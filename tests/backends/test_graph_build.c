@@ -92,9 +92,18 @@ static void an_array_smaller_than_its_shape_is_refused(void **state)
     volatile int64_t n = 20;
     assert_int_equal(hs_graph_variable(b->graph, "w", HS_FLOAT, HS_SHAPE(2), weights), HS_OK);
     assert_int_equal(hs_graph_value(b->graph, "v", HS_FLOAT, HS_SHAPE(n), weights), HS_INVALID_ARGUMENT);
-    assert_says(test_graph_error(b->graph), HS_INVALID_ARGUMENT, "'v' has 80 bytes, but its array has only 8");
+    assert_says(test_graph_error(b->graph), HS_INVALID_ARGUMENT,
+                "the shape of 'v' needs 80 bytes, but its memory has only 8");
     assert_int_equal(hs_graph_variable(b->graph, "u", HS_FLOAT, HS_SHAPE(n), weights + 1), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_bytes(b->graph, "b", weights, (size_t)n), HS_INVALID_ARGUMENT);
+}
+
+static void more_bytes_than_the_memory_has_are_refused(void **state)
+{
+    bare *b = *state;
+    static float weights[2];
+    volatile size_t n = 20;
+    assert_int_equal(hs_graph_bytes(b->graph, "b", weights, n), HS_INVALID_ARGUMENT);
+    assert_says(test_graph_error(b->graph), HS_INVALID_ARGUMENT, "'b': bytes is 20, but its memory has only 8");
 }
 
 /* The pointer of memory that the first step allocates is NULL. */
@@ -394,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(a_variable_without_memory_is_refused),
+        test(more_bytes_than_the_memory_has_are_refused),
         test(an_array_smaller_than_its_shape_is_refused),
         test(an_empty_graph_has_no_error_and_opens),
         test(names_of_allowed_letters_are_accepted),

@@ -70,10 +70,16 @@ room() { # COMPILER SHAPE
     printf '#include <hooksess/hooksess.h>\nstatic float row[8];\nhs_code add(hs_graph *g, int64_t n)\n{\n    return n ? hs_graph_variable(g, "m", HS_FLOAT, %s, row) : hs_graph_value(g, "v", HS_FLOAT, %s, row + 4);\n}\n' "$2" "$3" |
         $1 $includes -O1 -c -o /dev/null - 2>&1
 }
+several() { # COMPILER ELEMENTS
+    printf '#include <hooksess/hooksess.h>\nstatic float row[8], column[8], corner[8];\nhs_code add(hs_graph *g)\n{\n    hs_graph_variable(g, "r", HS_FLOAT, HS_SHAPE(8), row);\n    hs_graph_variable(g, "c", HS_FLOAT, HS_SHAPE(2, 4), column);\n    return hs_graph_variable(g, "k", HS_FLOAT, HS_SHAPE(%s), corner);\n}\n' "$2" |
+        $1 $includes -O2 -c -o /dev/null - 2>&1
+}
 for language in "$cc -std=c11 -x c" "$cxx -std=c++20 -x c++"; do
+    several "$language -Werror" 8 || { echo "does not compile: several arrays of their shapes"; status=1; }
     room "$language -Werror" 'HS_SHAPE(2, 4)' 'HS_SHAPE(n)' || { echo "does not compile: an array of its shape"; status=1; }
     ! $language -dM -E - </dev/null | grep -q __clang__ || continue
     ! room "$language" 'HS_SHAPE(3, 3)' 'HS_SCALAR' >/dev/null || { echo "compiles: an array smaller than its shape"; status=1; }
+    ! several "$language" 9 >/dev/null || { echo "compiles: one of several arrays, smaller than its shape"; status=1; }
     ! room "$language" 'HS_SCALAR' 'HS_SHAPE(5)' >/dev/null || { echo "compiles: the rest of an array that is smaller"; status=1; }
 done
 exit $status

@@ -308,8 +308,10 @@ hs_code hs_graph_check_bytes(hs_graph *graph, const char *name, size_t bytes, si
 {
     hs_error error = {0};
     if (room && bytes > room)
-        hs_error_set(&error, HS_INVALID_ARGUMENT, "'%s' has %zu bytes, but its array has only %zu", name ? name : "?",
-                     bytes, room);
+        hs_error_set(&error, HS_INVALID_ARGUMENT,
+                     element ? "'%s': bytes is %zu, but its memory has only %zu"
+                             : "the shape of '%s' needs %zu bytes, but its memory has only %zu",
+                     name ? name : "?", bytes, room);
     else if (bytes == sizeof(void *) && bytes < element)
         hs_error_set(&error, HS_INVALID_ARGUMENT,
                      "'%s' has %zu bytes, but its pointer points to %zu: is it the size of the pointer?", name ? name : "?",
