@@ -571,16 +571,23 @@ static hs_code rank_last_save(checkpoint_saver *hook, hs_raw_session *session, i
     return hs_raw_session_report_result(session, name, code, err);
 }
 
+static void warn_of_metric(const checkpoint_saver *hook, const hs_raw_session *session)
+{
+    static const char effect[] = "keep_best ignores the checkpoints of this session";
+    if (hook->metric_is_tensor)
+        hs_log(hook->session_env, HS_LOG_WARNING,
+               "%s: metric '%s' was computed in none of the saved steps (hs_session_wants)", effect, hook->metric);
+    else
+        hs__raw_session_warn_of_unset_metric(session, effect, hook->metric);
+}
+
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = save_or_skip(hook, run, step, err);
     if (!code)
         code = rank_last_save(hook, hs_run_context_session(run), step, err);
     if (hook->metric && hook->metric_missed && !hook->metric_seen)
-        hs_log(hook->session_env, HS_LOG_WARNING, "keep_best ignores the checkpoints of this session: metric '%s' %s",
-               hook->metric,
-               hook->metric_is_tensor ? "was computed in none of the saved steps (hs_session_wants)"
-                                      : "is not a tensor and was never set");
+        warn_of_metric(hook, hs_run_context_session(run));
     return code ? code : end_listeners(&hook->listeners, hs_run_context_session(run), step, err);
 }
 

@@ -36,6 +36,7 @@ typedef struct {
     double min_delta;
     bool larger_is_better, restore_best, restore_at_any_end;
     record known;
+    bool has_run;       /* in this session */
     bool value_pending; /* in a group: the tensor had `value` at `value_step` */
     double value;
     int64_t value_step;
@@ -50,7 +51,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     early_stopping *hook = self;
     hook->session_env = hs_backend_env(backend);
     hook->known = empty_record;
-    hook->copy_pending = hook->has_copy = hook->value_pending = false;
+    hook->copy_pending = hook->has_copy = hook->value_pending = hook->has_run = false;
     hs_code code = hs_backend_check_global_step(backend, err);
     return code || !hook->tensor ? code : hs_backend_check_tensor(backend, hook->tensor, err);
 }
@@ -161,6 +162,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     early_stopping *hook = self;
     double value;
     int64_t step;
+    hook->has_run = true;
     if (!hook->tensor) { /* the boundary reads the metric, if it was set since */
         if (read_new_metric(hook, hs_run_context_session(run), &value, &step))
             hs_run_context_request_boundary(run);
@@ -244,6 +246,8 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         return code;
     if (found) /* from an evaluation at the end, for example */
         record_value(hook, value, step_of_value);
+    if (hook->metric && hook->has_run && known->seen_step == NO_STEP && !hs_raw_session_rank(session))
+        hs__raw_session_warn_of_unset_metric(session, "early_stopping", hook->metric);
     bool restores = hook->restore_at_any_end || (hook->restore_best && known->gave_up);
     if (!restores || known->best_step == NO_STEP)
         return HS_OK;

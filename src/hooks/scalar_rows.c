@@ -4,6 +4,7 @@
 #include "hooks/scalar_rows.h"
 
 #include "base/env.h"
+#include "session/services.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -220,6 +221,9 @@ hs_code hs__scalar_rows_end(void *self, hs_raw_session *session, hs_error *err)
     if (row.step < 0)
         return err->code;
     const bool has_trained = rows->has_row || row.step != rows->begin_step;
+    for (size_t i = 0; has_trained && i < rows->n_metrics; i++)
+        if (!rows->seen[i].is_set)
+            hs__raw_session_warn_of_unset_metric(session, rows->sink.name, rows->metrics[i]);
     if (rows->sink.end && has_trained && (code = report_failure(rows, rows->sink.end(rows->sink_self, &row, err), err)))
         return code;
     return flush(rows, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics: numbers about the model that hooks and the program publish. */
+#include "session/services.h"
 #include "session/session.h"
 
 #include <string.h>
@@ -53,6 +54,15 @@ bool hs_raw_session_metric(const hs_raw_session *raw, const char *name, double *
     if (step)
         *step = metric->step;
     return true;
+}
+
+void hs__raw_session_warn_of_unset_metric(const hs_raw_session *raw, const char *what, const char *name)
+{
+    if (find(raw->owner, name)) /* also before a restore */
+        return;
+    const bool is_tensor = !hs_backend_check_tensor(hs_raw_session_backend(raw), name, NULL);
+    hs_log(&raw->owner->env, HS_LOG_WARNING, "%s: metric '%s' %s", what, name,
+           is_tensor ? "is a tensor, and was never set as a metric" : "is not a tensor and was never set");
 }
 
 void hs__metrics_free(struct hs_session *session)

@@ -26,6 +26,9 @@ void hs__run_context_acted(hs_run_context *run, bool restarts);
 bool hs__raw_session_interval_has_begun(const hs_raw_session *session);
 /* The session logs a warning if a training run does not advance the global step, once until it advances. */
 void hs__raw_session_warn_of_stalls(hs_raw_session *session);
+/* For the end of a session: logs a warning if a metric that a hook reads was never set. It begins with `what`: the hook, or
+ * the effect. */
+void hs__raw_session_warn_of_unset_metric(const hs_raw_session *session, const char *what, const char *name);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
 double hs__raw_session_grace_secs(const hs_raw_session *session);
 /* Records how long training has waited for a save (hs_raw_session_save_secs). 0 and less are ignored. */

@@ -77,6 +77,19 @@ static void invalid_options_are_refused(void **state)
                   "HS_INIT(hs_early_stopping_options");
 }
 
+static void a_metric_that_was_never_set_is_logged_at_the_end(void **state)
+{
+    stage *s = *state;
+    static const char warning[] = "WARNING: early_stopping: metric 'los' is not a tensor and was never set\n";
+    stops_at(s, (const double[]){1}, 0, hs_early_stopping(.metric = "los")); /* a later step might have set it */
+    stops_at(s, VALUES(1), hs_early_stopping(.metric = "m"));
+    assert_lacks(s->t.log, "never set");
+    stops_at(s, VALUES(1, 2), hs_early_stopping(.metric = "los"));
+    assert_contains(s->t.log, warning);
+    stops_at(s, VALUES(1), hs_early_stopping(.metric = "global_step"));
+    assert_contains(s->t.log, "WARNING: early_stopping: metric 'global_step' is a tensor, and was never set as a metric\n");
+}
+
 /* When. */
 
 static void it_stops_when_patience_is_over(void **state)
@@ -535,6 +548,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(invalid_options_are_refused),
+        with_stage(a_metric_that_was_never_set_is_logged_at_the_end),
         with_stage(it_stops_when_patience_is_over),
         with_stage(higher_may_be_better),
         with_stage(equal_is_not_better),

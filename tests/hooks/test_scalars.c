@@ -115,6 +115,22 @@ static void a_metric_is_shown_once_at_the_step_at_which_it_was_set(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 accuracy=0.25@1");
 }
 
+static void a_metric_that_was_never_set_is_logged_at_the_end(void **state)
+{
+    stage *s = *state;
+    const hs_scalars_options options =
+        HS_INIT(hs_scalars_options, .metrics = HS_NAMES("accuracy", "acuracy"), .summary_dir = s->directory);
+    stage_open(s, hs_scalars_hook(&options));
+    stage_close(s); /* a later step might have set them */
+    assert_lacks(s->t.log, "never set");
+    stage_open(s, hs_scalars_hook(&options));
+    stage_run(s, "train", 1, 0);
+    assert_ok(hs_raw_session_set_metric(hs_session_raw(s->session), "accuracy", 0.25, 1, &s->err), &s->err);
+    stage_close(s);
+    assert_contains(s->t.log, "WARNING: scalars: metric 'acuracy' is not a tensor and was never set\n");
+    assert_lacks(s->t.log, "'accuracy'");
+}
+
 /* The interval begins when a run is chosen, so that each step longer than the interval has a row. */
 static hs_code take_long(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
@@ -596,6 +612,7 @@ int main(void)
         with_stage(without_a_directory_it_is_refused),
         with_stage(a_writer_of_the_programs_own),
         with_stage(a_metric_is_shown_once_at_the_step_at_which_it_was_set),
+        with_stage(a_metric_that_was_never_set_is_logged_at_the_end),
         with_stage(by_seconds_each_step_that_takes_longer_has_a_row),
         with_stage(last_is_a_row_at_the_end),
         with_stage(a_tensor_with_several_elements_is_refused),
