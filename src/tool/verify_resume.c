@@ -154,6 +154,9 @@ static void put_differences(const comparison *c, const trial *part)
             has_bytes = has_bytes || byte.size == 1;
         } else if (d->uninterrupted && d->resumed && strcmp(d->uninterrupted, d->resumed) == 0) {
             fputs(strcmp(d->resumed, "-") == 0 ? " other bytes" : " (other bits)", stdout);
+        } else if (d->uninterrupted && d->resumed && *d->uninterrupted == 'x' && *d->resumed == 'x') {
+            printf(" %zu bytes in the first run and %zu in the %s run", strlen(d->uninterrupted) / 2,
+                   strlen(d->resumed) / 2, second);
         }
         puts("");
     }

@@ -12,7 +12,7 @@ static const char *const words[] = {
     "no_generator", "lossy_input", "lossy_hook", "late_input", "clock",    "swaps",        "own_loop",  "device", "text",
     "no_directory", "seldom",      "summaries",  "fresh",      "required", "worker",       "own_files", "two",    "both",
     "elsewhere",    "kill",        "fail",       "exit",       "end",      "ends_resumed", "stale",     "random", "points",
-    "other_files",  "says_a_lot",  "stride",     "times",      "control",  "next_epoch",   "late_save"};
+    "other_files",  "says_a_lot",  "stride",     "times",      "control",  "next_epoch",   "late_save", "grows"};
 enum { N_WORDS = sizeof words / sizeof *words };
 static int64_t steps[N_WORDS];
 
@@ -152,6 +152,20 @@ static hs_code load_clock(void *self, hs_state_reader *in, hs_error *err)
     return hs_state_reader_read(in, &then, sizeof then, err);
 }
 
+/* As many bytes as inputs of this process, and one more. */
+static hs_code save_inputs(void *self, hs_state_writer *out, hs_error *err)
+{
+    static const char zeros[64];
+    return hs_state_writer_write(out, zeros, (size_t)((walk *)self)->produced % sizeof zeros + 1, err);
+}
+
+static hs_code load_inputs(void *self, hs_state_reader *in, hs_error *err)
+{
+    char bytes[64];
+    (void)self;
+    return hs_state_reader_read(in, bytes, hs_state_reader_remaining(in), err);
+}
+
 /* A hook with state. */
 
 static hs_code count_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -228,6 +242,8 @@ static hs_graph *make_graph(walk *w, const hs_env *env)
         hs_graph_state(g, "input", save_number, is("lossy_input") ? load_one_more : load_number, &w->input);
     if (is("clock"))
         hs_graph_state(g, "clock", save_clock, load_clock, w);
+    if (is("grows"))
+        hs_graph_state(g, "inputs", save_inputs, load_inputs, w);
     if (is("stride")) {
         hs_graph_global_step(g, NULL, &w->step);
         hs_graph_op(g, .name = "train", .run = advance, .user = w, .writes = HS_NAMES("position", "loss", "global_step"));
@@ -271,7 +287,8 @@ static int train(const char *checkpoint_dir)
     hs_hook control = hs_control(.path = "run/control");
     hs_training_options options =
         HS_INIT(hs_training_options, .checkpoint_dir = is("no_directory") ? NULL : checkpoint_dir,
-                .summary_dir = is("summaries") ? "summaries" : NULL, .save_checkpoint_steps = is("seldom") ? HS_NEVER : 3,
+                .summary_dir = is("summaries") ? "summaries" : NULL,
+                .save_checkpoint_steps = is("seldom") || is("no_directory") ? HS_NEVER : 3,
                 .hooks = is("other_files") ? HS_HOOKS(counter, hs_stop_at_step(.last_step = last), metrics, chart)
                          : is("times")     ? HS_HOOKS(counter, limit, watchdog, rows, scalars)
                          : is("control")   ? HS_HOOKS(counter, control)

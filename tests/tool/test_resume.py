@@ -167,6 +167,9 @@ class Different(ResumeCase):
         self.assertIn(found[0]["first_byte"], range(3, 8))
         self.assertNotIn("first_byte", found[1])  # a number
 
+    def test_states_of_other_lengths(self):
+        self.assertIn("\n  state    hooksess/state/inputs: 6 bytes in the first run and 2 in the resumed run\n", self.differs("grows"))
+
     def test_fetches(self):
         output = self.differs("no_generator", options=["--fetch", "double_loss"])
         self.assertTrue(output.startswith(
