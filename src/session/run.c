@@ -633,7 +633,11 @@ bool hs_step_begin(hs_session *session)
         return false;
     hs__clear(&error);
     if (session->life == HS__IN_OWN_STEP) {
-        fail_step(session, check_runnable(session, &error), &error);
+        const int64_t step = hs_session_global_step(session, NULL) + 1;
+        hs_error_set(&error, HS_FAILED_PRECONDITION,
+                     "hs_step_begin was called before hs_step_end of step %lld (a `break` or `continue` within the step?)",
+                     (long long)step);
+        fail_step(session, error.code, &error);
         return false;
     }
     HS__CALL(call, session);

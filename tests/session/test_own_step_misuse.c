@@ -25,7 +25,8 @@ static void a_second_beginning_is_an_error_that_the_end_does_not_hide(void **sta
     assert_int_equal(hs_step_end(o->session), HS_FAILED_PRECONDITION);
     assert_true(hs_session_should_stop(o->session));
     own_close(o);
-    assert_says(&o->err, HS_FAILED_PRECONDITION, "call hs_step_end first");
+    assert_says(&o->err, HS_FAILED_PRECONDITION,
+                "hs_step_begin was called before hs_step_end of step 1 (a `break` or `continue` within the step?)");
     assert_int_equal(o->outcome.reason, HS_REASON_FAILED);
 }
 
