@@ -89,6 +89,14 @@ template <class T> constexpr hs_dtype dtype()
     }
 }
 
+/* Whether << writes the type and >> reads it. */
+template <class T, class = void> struct is_text : std::false_type {
+};
+template <class T>
+struct is_text<T, std::void_t<decltype(std::declval<std::ostream &>() << std::declval<T &>()),
+                              decltype(std::declval<std::istream &>() >> std::declval<T &>())>> : std::true_type {
+};
+
 /* Converts exceptions to errors, except those of pthread_exit and cancellation. */
 template <class Body> hs_code guarded(hs_error *err, Body &&body)
 {
@@ -263,10 +271,11 @@ class graph
     }
 
     /* State of plain bytes without pointers, such as the position in the data (hs_graph_bytes). */
-    template <class T> void bytes(const std::string &name, T &plain)
+    template <class T> void bytes(const std::string &name, T &plain, hs_state_scope scope = HS_STATE_SHARED)
     {
-        static_assert(std::is_trivially_copyable_v<T>, "the type must be trivially copyable");
-        check(hs_graph_bytes(get(), name.c_str(), &plain, sizeof plain));
+        static_assert(std::is_trivially_copyable_v<T>,
+                      "the type must be trivially copyable; for a std::vector use variable()");
+        check(hs_graph_bytes(get(), name.c_str(), &plain, sizeof plain, scope));
     }
 
     /* Memory that ops write and hooks read. Not saved. */
@@ -334,34 +343,38 @@ class graph
     }
 
     /* State that << writes and >> reads as text, such as an engine of <random>. It must outlive the session. Not for
-     * numbers and strings. */
-    template <class State> void state(const std::string &name, State &state)
+     * numbers and strings. `scope` is as in hs_graph_bytes. */
+    template <class State> void state(const std::string &name, State &state, hs_state_scope scope = HS_STATE_SHARED)
     {
         static_assert(!std::is_arithmetic_v<State> && !std::is_same_v<State, std::string>,
                       "numbers and strings are not supported; use variable() or bytes()");
-        check(hs_graph_state(
-            get(), name.c_str(),
-            [](void *self, hs_state_writer *out, hs_error *err) -> hs_code {
-                return detail::guarded(err, [&]() -> hs_code {
-                    std::ostringstream text;
-                    text.imbue(std::locale::classic());
-                    text << *static_cast<State *>(self);
-                    const std::string bytes = text.str();
-                    return hs_state_writer_write(out, bytes.data(), bytes.size(), err);
-                });
-            },
-            [](void *self, hs_state_reader *in, hs_error *err) -> hs_code {
-                return detail::guarded(err, [&]() -> hs_code {
-                    std::string bytes(hs_state_reader_remaining(in), '\0');
-                    hs_code code = hs_state_reader_read(in, &bytes[0], bytes.size(), err);
-                    std::istringstream text(bytes);
-                    text.imbue(std::locale::classic());
-                    if (!code && (!(text >> *static_cast<State *>(self)) || !(text >> std::ws).eof()))
-                        code = hs_error_set(err, HS_DATA_LOSS, "cannot read the state");
-                    return code;
-                });
-            },
-            &state));
+        static_assert(detail::is_text<State>::value, "the type must have << and >>; use bytes() or hs_graph_state");
+        hs_state_provider provider{};
+        provider.size = sizeof provider;
+        provider.name = name.c_str();
+        provider.self = &state;
+        provider.scope = scope;
+        provider.save = [](void *self, hs_state_writer *out, hs_error *err) -> hs_code {
+            return detail::guarded(err, [&]() -> hs_code {
+                std::ostringstream text;
+                text.imbue(std::locale::classic());
+                text << *static_cast<State *>(self);
+                const std::string bytes = text.str();
+                return hs_state_writer_write(out, bytes.data(), bytes.size(), err);
+            });
+        };
+        provider.load = [](void *self, hs_state_reader *in, hs_error *err) -> hs_code {
+            return detail::guarded(err, [&]() -> hs_code {
+                std::string bytes(hs_state_reader_remaining(in), '\0');
+                hs_code code = hs_state_reader_read(in, &bytes[0], bytes.size(), err);
+                std::istringstream text(bytes);
+                text.imbue(std::locale::classic());
+                if (!code && (!(text >> *static_cast<State *>(self)) || !(text >> std::ws).eof()))
+                    code = hs_error_set(err, HS_DATA_LOSS, "cannot read the state");
+                return code;
+            });
+        };
+        check(hs_graph_add_state(get(), &provider));
     }
 
     hs_graph *get() const

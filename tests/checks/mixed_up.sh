@@ -65,6 +65,17 @@ for wrong in '&other' '&any'; do
     ! bytes "$cxx -std=c++20 -x c++" "$wrong" >/dev/null || { echo "compiles as C++: bytes: $wrong"; status=1; }
 done
 
+# What the C++ wrapper saves as bytes and as text says what it does not take.
+saved() { # CALL
+    printf '#include <hooksess/hooksess.hpp>\n#include <random>\nextern std::vector<float> v;\nextern std::mt19937 engine;\nextern struct point { float x, y; } point;\nvoid add(hs::graph &g)\n{\n    g.%s;\n}\n' "$1" |
+        $cxx -std=c++17 -x c++ $includes -Wall -Wextra -fsyntax-only - 2>&1
+}
+for right in 'state("m", engine)' 'state("m", engine, HS_STATE_PER_RANK)' 'bytes("m", point)' 'bytes("m", point, HS_STATE_PER_RANK)'; do
+    saved "$right" || { echo "does not compile as C++: $right"; status=1; }
+done
+saved 'bytes("m", v)' | grep -q 'for a std::vector use variable()' || { echo "no remedy is named: a vector as bytes"; status=1; }
+saved 'state("m", point)' | grep -q 'the type must have << and >>; use bytes()' || { echo "no remedy is named: a struct as text"; status=1; }
+
 # An optimizing gcc knows the size of an array, and refuses a larger constant shape.
 room() { # COMPILER SHAPE
     printf '#include <hooksess/hooksess.h>\nstatic float row[8];\nhs_code add(hs_graph *g, int64_t n)\n{\n    return n ? hs_graph_variable(g, "m", HS_FLOAT, %s, row) : hs_graph_value(g, "v", HS_FLOAT, %s, row + 4);\n}\n' "$2" "$3" |

@@ -73,8 +73,8 @@ void describe(hs::graph &g, model &m)
     g.variable("moments", m.moments);
     g.variable("phase", m.phase);
     g.variable("batches", m.batches);
-    g.bytes("position", m.position);
-    g.state("engine", m.engine);
+    g.bytes("position", m.position, HS_STATE_PER_RANK);
+    g.state("engine", m.engine, HS_STATE_PER_RANK);
     g.value("squares", m.squares, {3, 2});
     g.value("loss", m.loss);
 }
