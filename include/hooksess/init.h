@@ -151,9 +151,6 @@ void hs__array_is_smaller_than_its_shape(void) __attribute__((error("the array i
 #define hs__array_is_smaller_than_its_shape() ((void)0)
 #endif
 
-/* A function whose constant arguments the compiler must know. */
-#define HS__INLINE static inline __attribute__((always_inline))
-
 #define HS__ROOM(...)         __builtin_object_size((__VA_ARGS__), 0)
 #define HS__BYTES_OF(pointee) ((pointee) == 3 || (pointee) == 5 ? 4 : (pointee) == 4 || (pointee) == 9 ? 8 : 1)
 
