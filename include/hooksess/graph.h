@@ -105,7 +105,6 @@ HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def
  * room     bytes from the pointer to the end of its object; 0 or SIZE_MAX: unknown. If it is less than `bytes`:
  *          HS_INVALID_ARGUMENT */
 HS_API hs_code hs_graph_check_bytes(hs_graph *graph, const char *name, size_t bytes, size_t element, size_t room);
-/* The compiler must know the constant arguments of these two. */
 static inline __attribute__((always_inline)) bool hs__is_too_small(size_t room, size_t element, const hs_shape *shape)
 {
     size_t bytes = element;
@@ -120,6 +119,7 @@ static inline __attribute__((always_inline)) hs_code
 hs__graph_add(hs_code (*add)(hs_graph *, const char *, hs_dtype, hs_shape, void *), size_t element, size_t room,
               hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
+    /* Inlined always, because the compiler must know the constants */
     const bool is_too_small = hs__is_too_small(room, element, &shape);
     if (__builtin_constant_p(is_too_small) && is_too_small)
         hs__array_is_smaller_than_its_shape();
