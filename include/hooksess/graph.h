@@ -119,7 +119,6 @@ static inline __attribute__((always_inline)) hs_code
 hs__graph_add(hs_code (*add)(hs_graph *, const char *, hs_dtype, hs_shape, void *), size_t element, size_t room,
               hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
-    /* Inlined always, because the compiler must know the constants */
     const bool is_too_small = hs__is_too_small(room, element, &shape);
     if (__builtin_constant_p(is_too_small) && is_too_small)
         hs__array_is_smaller_than_its_shape();
