@@ -20,8 +20,10 @@ EXCEPTIONS = {
     ("checkpoint_saver.c.o", "hs__raw_session_save_failed"),
     ("checkpoint_saver.c.o", "hs__raw_session_saves_fail"),
     ("checkpoint_saver.c.o", "hs__raw_session_set_save_secs"),
+    ("checkpoint_saver.c.o", "hs__raw_session_warn_of_unset_metric"),
     ("checkpoint_saver.c.o", "hs__raw_session_watch_save"),
     ("early_stopping.c.o", "hs__raw_session_return_to"),
+    ("early_stopping.c.o", "hs__raw_session_warn_of_unset_metric"),
     ("finite_guard.c.o", "hs__raw_session_want_last_good"),
     ("finite_guard.c.o", "hs__raw_session_roll_back"),
     ("logging_tensor.c.o", "hs__raw_session_interval_has_begun"),
@@ -31,6 +33,7 @@ EXCEPTIONS = {
     ("run_status.c.o", "hs__write_status"),
     ("run_status.c.o", "hs__write_outcome"),
     ("run_status.c.o", "hs__record_abandonment_in"),
+    ("scalar_rows.c.o", "hs__raw_session_warn_of_unset_metric"),
     ("step_counter.c.o", "hs__raw_session_interval_has_begun"),
     ("step_counter.c.o", "hs__raw_session_warn_of_stalls"),
 }
