@@ -49,8 +49,10 @@ if [ ! -e "$root/complete" ]; then
     mkdir -p "$root/include/protobuf-c" "$root/lib" "$work/apt/lists/partial"
     # Debian's libgcc, with which musl-gcc links, is that of glibc. It does without this function, if it fails.
     echo 'int _dl_find_object(void *p, void *found) { (void)p, (void)found; return -1; }' | $cc -c -x c -o "$root/lib/for_libgcc.o" -
-    # A list of sources of its own: the system may have none.
-    echo "deb-src http://deb.debian.org/debian bookworm main" >"$work/apt/sources.list"
+    # Sources from where the system has its packages: its own list may have none. Those of the release itself are enough.
+    # shellcheck disable=SC2016 # apt-get expands the format
+    apt-get indextargets --format 'deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Identifier: Packages' | sort -u |
+        grep -v security >"$work/apt/sources.list"
     cat >"$work/apt/apt.conf" <<END
 Dir::Etc::SourceList "$work/apt/sources.list";
 Dir::Etc::SourceParts "/dev/null";

@@ -312,6 +312,19 @@ static void a_save_in_the_background_knows_it(void **state)
     assert_string_equal(list_checkpoints(f), " 1 2 3 (4) (5)");
 }
 
+/* Saves steps 1 to 5, returns to a copy of step 2, and copies a new step 3. */
+static void return_to_the_second(fixture *f, hs_state_copy **second, hs_state_copy **third)
+{
+    for (int step = 1; step <= 5; step++) {
+        save_at(f, step);
+        if (step == 2)
+            assert_ok(copy(f, second), &f->err);
+    }
+    assert_ok(go_back(f, *second), &f->err);
+    model_set(&f->m, 3);
+    assert_ok(copy(f, third), &f->err);
+}
+
 /* A save in the background fails after its call has returned. The session then returns to a later step than before. */
 static void a_save_that_fails_in_the_background_leaves_the_branch_to_the_next_one(void **state)
 {
@@ -319,14 +332,7 @@ static void a_save_that_fails_in_the_background_leaves_the_branch_to_the_next_on
     hs_state_copy *second = NULL, *third = NULL;
     hs_save_options options = HS_INIT(hs_save_options, .background = true);
     hs_save_result result;
-    for (int step = 1; step <= 5; step++) {
-        save_at(f, step);
-        if (step == 2)
-            assert_ok(copy(f, &second), &f->err);
-    }
-    assert_ok(go_back(f, second), &f->err);
-    model_set(&f->m, 3);
-    assert_ok(copy(f, &third), &f->err);
+    return_to_the_second(f, &second, &third);
     f->t.fail_file_at = f->t.file_calls + 3;
     f->t.fail_file_on = true;
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 3, &options, &f->err),
@@ -348,27 +354,19 @@ static void each_directory_has_its_own_branch(void **state)
     fixture *f = *state;
     hs_state_copy *second = NULL, *third = NULL;
     char *other = test_make_directory();
-    hs_saver *beside = hs_saver_new(HS_SAVER_OPTIONS(.env = &f->t.env), &f->err);
-    assert_non_null(beside);
-    for (int step = 1; step <= 5; step++) {
-        save_at(f, step);
-        if (step == 2)
-            assert_ok(copy(f, &second), &f->err);
-    }
-    assert_ok(go_back(f, second), &f->err);
-    model_set(&f->m, 3);
-    assert_ok(copy(f, &third), &f->err);
-    assert_ok(hs_saver_save(beside, model_raw(&f->m), test_path(other, "model.ckpt"), 3, NULL, &f->err), &f->err);
+    hs_saver *saver_there = hs_saver_new(HS_SAVER_OPTIONS(.env = &f->t.env), &f->err);
+    assert_non_null(saver_there);
+    return_to_the_second(f, &second, &third);
+    assert_ok(hs_saver_save(saver_there, model_raw(&f->m), test_path(other, "model.ckpt"), 3, NULL, &f->err), &f->err);
     assert_ok(go_back(f, third), &f->err);
     save_at(f, 6);
     assert_string_equal(list_checkpoints(f), " 1 2 (3) (4) (5) 6");
-    hs_saver_free(beside);
+    hs_saver_free(saver_there);
     hs_state_copy_free(second);
     hs_state_copy_free(third);
     test_remove_directory(other);
 }
 
-/* The variable is large enough to be copied by another thread, while the session is rolled back. */
 /* Step 5 is of the branch that the first of many returns has left, each to a later step. Nothing is saved meanwhile. */
 static void the_first_of_many_returns_counts(void **state)
 {
@@ -386,6 +384,7 @@ static void the_first_of_many_returns_counts(void **state)
     hs_state_copy_free(c);
 }
 
+/* The variable is large enough to be copied by another thread, while the session is rolled back. */
 static void a_concurrent_save_has_the_values_at_its_call(void **state)
 {
     enum { LARGE = 1 << 18 };

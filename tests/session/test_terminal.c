@@ -167,7 +167,7 @@ static void without_a_saver_it_does_not_speak_of_saving(void **state)
     assert_int_equal(exit_code(p), 128 + SIGINT);
 }
 
-static void a_log_that_is_no_terminal_has_only_the_line_after_the_step(void **state)
+static void a_log_in_a_pipe_has_only_the_line_after_the_step(void **state)
 {
     program *p = *state;
     start(p, (habits){.waits_at = 4, .saves = true}, false);
@@ -195,7 +195,7 @@ static void a_closed_terminal_stops_and_saves(void **state)
     hs_env_free(NULL, found);
 }
 
-static void an_output_that_nobody_reads_does_not_end_the_training(void **state)
+static void an_output_without_a_reader_does_not_end_the_training(void **state)
 {
     program *p = *state;
     start(p, (habits){.saves = true, .prints = true}, false);
@@ -204,7 +204,7 @@ static void an_output_that_nobody_reads_does_not_end_the_training(void **state)
     assert_contains(p->text, "saved");
 }
 
-static void an_exit_with_an_open_session_is_told(void **state)
+static void an_exit_with_an_open_session_logs_a_warning(void **state)
 {
     program *p = *state;
     start(p, (habits){.saves = true, .leaves_open = true}, false);
@@ -220,10 +220,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         in_terminal(the_first_ctrl_c_is_answered_before_the_step_ends),
         in_terminal(without_a_saver_it_does_not_speak_of_saving),
-        in_terminal(a_log_that_is_no_terminal_has_only_the_line_after_the_step),
+        in_terminal(a_log_in_a_pipe_has_only_the_line_after_the_step),
         in_terminal(a_closed_terminal_stops_and_saves),
-        in_terminal(an_output_that_nobody_reads_does_not_end_the_training),
-        in_terminal(an_exit_with_an_open_session_is_told),
+        in_terminal(an_output_without_a_reader_does_not_end_the_training),
+        in_terminal(an_exit_with_an_open_session_logs_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
