@@ -3,6 +3,7 @@
 #   runtime        libhooksess.so.0.1
 #   development    headers, libhooksess.so, libhooksess.a, the CMake package and hooksess.pc
 #   tools          the command `hooksess`
+#   cuda           libhooksess_cuda with its header, CMake targets and .pc file
 #   testing        libhooksess_testing with its header, CMake targets and .pc file
 #   tf1            libhooksess_tf1 with its headers, CMake targets and .pc file
 #   tensorflow     libhooksess_tensorflow with its headers and CMake target
@@ -27,18 +28,20 @@ install(
   DIRECTORY include/hooksess
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT development
+  PATTERN cuda.h EXCLUDE
   PATTERN mpi.h EXCLUDE
   PATTERN simulation.h EXCLUDE
   PATTERN testing.h EXCLUDE
   PATTERN tf1 EXCLUDE
   PATTERN tensorflow*.h EXCLUDE)
+install(FILES include/hooksess/cuda.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT cuda)
 install(FILES include/hooksess/simulation.h include/hooksess/testing.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT testing)
 install(DIRECTORY include/hooksess/tf1 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hooksess COMPONENT tf1)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation PATTERN __pycache__ EXCLUDE)
 
 # One export set per library: a program that links the shared libraries needs no dependencies of the static ones, and
-# libhooksess_testing and libhooksess_tf1 can be missing.
+# the libraries beside it can be missing.
 foreach(kind IN ITEMS shared static)
   if(TARGET hooksess_${kind})
     install(
@@ -47,7 +50,7 @@ foreach(kind IN ITEMS shared static)
       LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
       ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
     hooksess_install_export(hooksess-${kind} development)
-    foreach(beside IN ITEMS testing tf1)
+    foreach(beside IN ITEMS cuda testing tf1)
       install(
         TARGETS hooksess_${beside}_${kind}
         EXPORT hooksess-${beside}-${kind}
@@ -98,10 +101,11 @@ install(
 cmake_path(SET pc_dir NORMALIZE "/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 file(RELATIVE_PATH hooksess_pc_to_prefix "${pc_dir}" "/")
 string(REGEX REPLACE "/$" "" hooksess_pc_to_prefix "${hooksess_pc_to_prefix}")
-foreach(name IN ITEMS hooksess hooksess_mpi hooksess_testing hooksess_tf1)
+foreach(name IN ITEMS hooksess hooksess_cuda hooksess_mpi hooksess_testing hooksess_tf1)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
 endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/hooksess.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/hooksess_cuda.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT cuda)
 install(FILES ${PROJECT_BINARY_DIR}/hooksess_testing.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT testing)
 install(FILES ${PROJECT_BINARY_DIR}/hooksess_tf1.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT tf1)
 if(TARGET hooksess_mpi)

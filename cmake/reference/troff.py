@@ -184,6 +184,8 @@ def library(header):
         return "hooksess_tensorflow", "hooksess::tensorflow"
     if header.path == "mpi.h":
         return "hooksess_mpi", "hooksess::mpi"
+    if header.path == "cuda.h":
+        return "hooksess_cuda", "hooksess::cuda"
     if header.path.startswith("tf1/"):
         return "hooksess_tf1", "hooksess::tf1"
     if header.path == "testing.h":

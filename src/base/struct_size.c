@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sizes of all public structs that begin with `size`. Needs the structs of upper floors, but none of their
  * functions. */
+#include <hooksess/cuda.h>
 #include <hooksess/hooksess.h>
 #include <hooksess/mpi.h>
 #include <hooksess/simulation.h>

@@ -46,6 +46,7 @@ compare("the structs that src/CMakeLists.txt finds", by_cmake, grow)
 section = (root / "docs/abi.md").read_text().split("## Frozen structs")[1].split("\n## ")[0]
 compare("docs/abi.md, Frozen structs", set(re.findall(r"`(hs_\w+)`", section)), frozen)
 called = names("tests/checks/test_null.c", r"\b(hs_\w+_(?:free|close))\(")
+called |= names("tests/cuda/test_cuda.c", r"\b(hs_cuda_free)\(NULL\)")
 called |= names("tests/replicas/mpi_ranks.c", r"\b(hs_mpi_group_free)\(NULL\)")
 called |= names("tests/tensorflow/test_open.c", r"\b(hs_tensorflow_free)\(\(hs_backend\){NULL, NULL}\)")
 called |= names("tests/tensorflow/test_server.c", r"\b(hs_tensorflow_server_free)\(NULL\)")

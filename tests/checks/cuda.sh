@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # cuda.sh LIBRARY INCLUDE...: the lines that C and C++ share, and the C++ wrapper, also compile with nvcc without a warning, and run.
+# So does a program of cuda.h. What src/cuda declares of the driver is what CUDA's own header declares.
 # Skipped where there is no nvcc, neither in the path nor where tests/nightly installs it.
 set -eu
 library=$1
@@ -19,3 +20,8 @@ for program in lines wrapper; do
         "-L$(dirname "$nvcc")/../lib" "-L$(dirname "$library")" -lhooksess -Xlinker "-rpath,$(dirname "$library")"
     sh "$checks/lines.sh" "$directory/$program"
 done
+"$nvcc" -std=c++17 $includes -Xcompiler -Wall,-Wextra,-Werror -c -o "$directory/cuda.o" "$checks/cuda.cu"
+src=$checks/../../src
+sed -n 's/^    \(CU[A-Z_]*\) = [0-9]*,$/SAME_CONSTANT(\1);/p' "$src/cuda/driver.h" >"$directory/constants.inc"
+[ -s "$directory/constants.inc" ]
+"$nvcc" -x cu -std=c++20 $includes "-I$src" "-I$directory" -c -o "$directory/driver.o" "$checks/cuda_driver.cpp"

@@ -8,7 +8,7 @@ set -eu
 version=$1 shared=$2 static=$3 include=$4
 shift 3
 headers=$*
-[ ! -d "$include" ] || headers=$(find "$include" -name '*.h' ! -name 'tensorflow*.h' ! -name mpi.h ! -name testing.h ! -name simulation.h ! -path "$include/hooksess/tf1/*")
+[ ! -d "$include" ] || headers=$(find "$include" -name '*.h' ! -name 'tensorflow*.h' ! -name cuda.h ! -name mpi.h ! -name testing.h ! -name simulation.h ! -path "$include/hooksess/tf1/*")
 status=0
 library=$(basename "$shared")
 soname=$(readelf -d "$shared" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')

@@ -20,7 +20,7 @@ FLOORS = [
     ["session"],
     ["hooks"],
     ["drivers"],
-    ["tf1", "testing", "tensorflow", "mpi"],
+    ["tf1", "testing", "tensorflow", "mpi", "cuda"],
 ]
 FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
 OF_TOOL = {"base/json_reader.h", "base/json_writer.h", "base/similar_name.h", "base/text.h"}

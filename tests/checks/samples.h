@@ -6,6 +6,7 @@
 #include <hooksess/tf1/supervisor.h>
 #include <hooksess/tf1/timer.h>
 
+#include <hooksess/cuda.h>
 #include <hooksess/mpi.h>
 #include <hooksess/tensorflow.h>
 #include <hooksess/tensorflow_server.h>
@@ -38,12 +39,12 @@ extern hs_hook hook;
 extern int64_t step, n_samples;
 extern int32_t rank, rank_count;
 extern uint64_t seed;
-extern void *data;
+extern void *data, *stream;
 extern const hs_memory cuda;
 
 /* Objects of the program. */
 struct model {
-    float *memory, *m_memory, *device_memory;
+    float *memory, *m_memory, *device_memory, *device_loss;
     int64_t n_parameters;
 };
 extern struct model model;

@@ -2,6 +2,7 @@
 /* The layout of structs that programs were compiled with: frozen ones do not change, the others grow at their end only. */
 #include "support/test.h"
 
+#include <hooksess/cuda.h>
 #include <hooksess/mpi.h>
 #include <hooksess/tensorflow.h>
 #include <hooksess/testing.h>
@@ -71,6 +72,7 @@ FROZEN(hs_variable_slice, 144);
 ENDS(hs_hook_ops, state_bytes, 128);
 ENDS(hs_group_tcp_options, env, 96);
 ENDS(hs_simulation_options, env, 64);
+ENDS(hs_cuda_options, env, 32);
 ENDS(hs_mpi_options, env, 40);
 ENDS(hs_group_ops, set_abandon, 88);
 ENDS(hs_op_def, type, 80);

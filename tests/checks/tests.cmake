@@ -30,13 +30,13 @@ endforeach()
 add_test(
   NAME checks/floors
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${CMAKE_NM} ${PROJECT_SOURCE_DIR}/src
-          $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_testing_objects> $<TARGET_OBJECTS:hooksess_tf1_objects> "$<$<TARGET_EXISTS:hooksess_mpi>:$<TARGET_OBJECTS:hooksess_mpi>>" "$<$<TARGET_EXISTS:hooksess_tensorflow>:$<TARGET_OBJECTS:hooksess_tensorflow>>"
+          $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_cuda_objects> $<TARGET_OBJECTS:hooksess_testing_objects> $<TARGET_OBJECTS:hooksess_tf1_objects> "$<$<TARGET_EXISTS:hooksess_mpi>:$<TARGET_OBJECTS:hooksess_mpi>>" "$<$<TARGET_EXISTS:hooksess_tensorflow>:$<TARGET_OBJECTS:hooksess_tensorflow>>"
   COMMAND_EXPAND_LISTS)
 if(TARGET hooksess_tensorflow AND TARGET hooksess_mpi AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
   add_test(
     NAME checks/floors_picture
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors_picture.py ${PROJECT_SOURCE_DIR}/docs/floors.svg
-            ${CMAKE_NM} $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_testing_objects> $<TARGET_OBJECTS:hooksess_tf1_objects>
+            ${CMAKE_NM} $<TARGET_OBJECTS:hooksess_objects> $<TARGET_OBJECTS:hooksess_cuda_objects> $<TARGET_OBJECTS:hooksess_testing_objects> $<TARGET_OBJECTS:hooksess_tf1_objects>
             $<TARGET_OBJECTS:hooksess_mpi> $<TARGET_OBJECTS:hooksess_tensorflow>
     COMMAND_EXPAND_LISTS)
 endif()
@@ -74,6 +74,10 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
                                        ${PROJECT_SOURCE_DIR}/debian/libhooksess${abi}.symbols)
   add_test(NAME checks/symbols_testing COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_testing_shared>
                                                ${PROJECT_SOURCE_DIR}/debian/libhooksess-testing-dev.symbols)
+  add_test(NAME checks/exports_cuda COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh ${abi} $<TARGET_FILE:hooksess_cuda_shared>
+                                            $<TARGET_FILE:hooksess_cuda_static> ${PROJECT_SOURCE_DIR}/include/hooksess/cuda.h)
+  add_test(NAME checks/symbols_cuda COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.sh ${PROJECT_VERSION} $<TARGET_FILE:hooksess_cuda_shared>
+                                            ${PROJECT_SOURCE_DIR}/debian/libhooksess-cuda${abi}.symbols)
   file(GLOB tf1_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/hooksess/tf1/*.h)
   add_test(NAME checks/exports_tf1 COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh ${abi} $<TARGET_FILE:hooksess_tf1_shared>
                                            $<TARGET_FILE:hooksess_tf1_static> ${tf1_headers})

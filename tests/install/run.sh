@@ -26,7 +26,7 @@ for file in man/man1/hooksess.1 man/man3/hooksess-graph.3 man/man3/hs_graph_new.
     [ -s "$work/moved/share/$file" ] || fail "share/$file is not installed"
 done
 
-for component in runtime development tools testing tf1 tensorflow mpi documentation; do
+for component in runtime development tools cuda testing tf1 tensorflow mpi documentation; do
     install_to "$work/$component" --component $component
     cp -an "$work/$component/." "$work/all"
     (cd "$work/$component" && find . ! -type d) >>"$work/files"

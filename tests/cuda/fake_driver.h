@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_TEST_CUDA_FAKE_DRIVER_H
+#define HS_TEST_CUDA_FAKE_DRIVER_H
+
+#include "cuda/driver.h"
+
+#include <stdbool.h>
+
+/* A stand-in for CUDA's driver with two devices. Memory of a device is memory of the host at hidden addresses: an access by
+ * the host crashes. Each stream is a thread, which delays each of its operations by a random time. A test that links it
+ * loads it as libcuda.so.1, and calls its functions as a program does. The thread sanitizer reports an access that no event
+ * orders. */
+
+#define HS__CUDA_DECLARATION(name, symbol, parameters) CUresult symbol parameters;
+HS__CUDA_FUNCTIONS(HS__CUDA_DECLARATION)
+#undef HS__CUDA_DECLARATION
+CUresult cuMemFree_v2(CUdeviceptr memory);
+
+/* Lets call number `nth` of a function from now on fail, from 1 on. Sticky: all later calls fail, too, as after an illegal
+ * address. `name` NULL: none fails. */
+void fake_cuda_fail(const char *name, int nth, CUresult result, bool sticky);
+/* Calls of a function so far. */
+int fake_cuda_calls(const char *name);
+/* Objects that exist: contexts that are retained, streams, events, blocks of pinned memory. */
+int fake_cuda_objects(void);
+/* Runs a kernel on the stream, with a copy of `bytes` of arguments. */
+void fake_cuda_launch(CUstream stream, void (*kernel)(void *arguments), const void *arguments, size_t bytes);
+/* Where a kernel finds memory of the device. */
+void *fake_cuda_show(const void *device);
+
+#endif

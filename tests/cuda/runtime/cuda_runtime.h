@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stand-in for CUDA's runtime, over the one for the driver (fake_driver.h): a .cu program whose launches tests/cuda/run_cu.sh has
+// rewritten compiles as C++, and its kernels run on the host. Only what the programs of the documents and examples use.
+#pragma once
+#include <hooksess/status.h>
+
+extern "C" {
+#include "cuda/fake_driver.h"
+}
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <math.h>
+#include <type_traits>
+
+#define __global__
+#define __device__
+
+typedef CUresult cudaError_t;
+typedef CUstream cudaStream_t;
+enum { cudaSuccess = 0, cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+
+struct fake_index {
+    unsigned x;
+};
+inline thread_local fake_index blockIdx, blockDim, threadIdx;
+
+template <class T> cudaError_t cudaMalloc(T **memory, size_t bytes)
+{
+    CUdeviceptr address;
+    const cudaError_t result = cuMemAlloc_v2(&address, bytes);
+    *memory = reinterpret_cast<T *>(static_cast<uintptr_t>(address));
+    return result;
+}
+inline cudaError_t cudaFree(void *memory) { return memory ? cuMemFree_v2(reinterpret_cast<uintptr_t>(memory)) : cudaSuccess; }
+inline cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cuStreamCreate(stream, 0); }
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) { return cuStreamDestroy_v2(stream); }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return cuStreamSynchronize(stream); }
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline const char *cudaGetErrorString(cudaError_t result)
+{
+    const char *text;
+    return cuGetErrorString(result, &text) ? "unknown" : text;
+}
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t stream)
+{
+    return kind == cudaMemcpyHostToDevice ? cuMemcpyHtoDAsync_v2(reinterpret_cast<uintptr_t>(to), from, bytes, stream)
+                                          : cuMemcpyDtoHAsync_v2(to, reinterpret_cast<uintptr_t>(from), bytes, stream);
+}
+inline cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
+{
+    struct arguments {
+        void *memory;
+        int value;
+        size_t bytes;
+    } a{memory, value, bytes};
+    fake_cuda_launch(
+        stream,
+        [](void *of) {
+            auto *set = static_cast<arguments *>(of);
+            memset(fake_cuda_show(set->memory), set->value, set->bytes);
+        },
+        &a, sizeof a);
+    return cudaSuccess;
+}
+
+// fake_kernel(k, blocks, threads, shared, stream)(arguments) is k<<<blocks, threads, shared, stream>>>(arguments). Pointers are shown.
+template <class T> T fake_argument(T value)
+{
+    if constexpr (std::is_pointer_v<T>)
+        return static_cast<T>(fake_cuda_show(value));
+    else
+        return value;
+}
+template <class... P> auto fake_kernel(void (*kernel)(P...), unsigned blocks, unsigned threads, size_t, cudaStream_t stream)
+{
+    return [=](P... arguments) {
+        auto run = [=] {
+            blockDim.x = threads;
+            for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
+                for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)
+                    kernel(fake_argument(arguments)...);
+        };
+        static_assert(std::is_trivially_copyable_v<decltype(run)>);
+        fake_cuda_launch(
+            stream, [](void *of) { (*static_cast<decltype(run) *>(of))(); }, &run, sizeof run);
+    };
+}

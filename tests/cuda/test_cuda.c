@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A training in the memory of a device, over a stand-in for CUDA's driver. */
+#define _GNU_SOURCE /* fork, with cmocka's headers */
+#include "cuda/fake_driver.h"
+#include "support/test.h"
+
+#include <hooksess/cuda.h>
+
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The parameters fill two buffers and a part of a third. */
+enum { N = (2 * (8 << 20) + 4096) / (int)sizeof(float), ILLEGAL_ADDRESS = 700 };
+
+/* A program: each step adds 1 to the parameters and 2 to the moments, which the first step allocates, and computes the
+ * loss.
+ */
+typedef struct {
+    char *directory;
+    CUstream stream;
+    float *parameters, *moments, *loss; /* on the device */
+    float bad_at;                       /* the loss is NaN in this step; 0: in none */
+    int64_t step;
+    hs_cuda *cuda;
+    hs_graph *graph;
+    hs_session *session;
+    hs_error err;
+} program;
+
+typedef struct {
+    float *parameters, *moments, *loss, bad_at;
+} arguments;
+
+static void kernel(void *of)
+{
+    const arguments *a = of;
+    float *parameters = fake_cuda_show(a->parameters), *moments = fake_cuda_show(a->moments);
+    for (int i = 0; i < N; i++) {
+        parameters[i] += 1;
+        moments[i] += 2;
+    }
+    *(float *)fake_cuda_show(a->loss) = parameters[0] == a->bad_at ? NAN : parameters[0];
+}
+
+static void clear(void *of)
+{
+    const arguments *a = of;
+    if (a->parameters)
+        memset(fake_cuda_show(a->parameters), 0, N * sizeof(float));
+    if (a->moments)
+        memset(fake_cuda_show(a->moments), 0, N * sizeof(float));
+}
+
+static float *allocate(size_t n)
+{
+    CUdeviceptr address;
+    assert_int_equal(cuMemAlloc_v2(&address, n * sizeof(float)), 0);
+    return (float *)(uintptr_t)address;
+}
+
+static void release(float **memory)
+{
+    if (*memory)
+        assert_int_equal(cuMemFree_v2((CUdeviceptr)*memory), 0);
+    *memory = NULL;
+}
+
+static int setup(void **state)
+{
+    program *p = calloc(1, sizeof *p);
+    p->directory = test_make_directory();
+    fake_cuda_fail(NULL, 0, 0, false);
+    assert_int_equal(cuStreamCreate(&p->stream, 0), 0);
+    p->loss = allocate(1);
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    program *p = *state;
+    fake_cuda_fail(NULL, 0, 0, false);
+    hs_session_close(p->session, NULL);
+    hs_graph_free(p->graph);
+    hs_cuda_free(p->cuda);
+    release(&p->parameters);
+    release(&p->moments);
+    release(&p->loss);
+    cuStreamDestroy_v2(p->stream);
+    test_remove_directory(p->directory);
+    free(p);
+    assert_int_equal(fake_cuda_objects(), 0);
+    return 0;
+}
+
+static void start(program *p, bool has_parameters, hs_hook hook)
+{
+    if (has_parameters) {
+        p->parameters = allocate(N);
+        fake_cuda_launch(p->stream, clear, &(arguments){.parameters = p->parameters}, sizeof(arguments));
+    }
+    p->step = 0;
+    assert_clears(&p->err, p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    p->graph = hs_graph_new(NULL);
+    hs_cuda_variable(p->cuda, p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), &p->parameters);
+    hs_cuda_variable(p->cuda, p->graph, "moments", HS_FLOAT, HS_SHAPE(N), &p->moments);
+    hs_cuda_value(p->cuda, p->graph, "loss", HS_FLOAT, HS_SCALAR, &p->loss);
+    hs_graph_global_step(p->graph, NULL, &p->step);
+    p->session = hs_session_open(
+        hs_graph_backend(p->graph),
+        HS_SESSION_OPTIONS(.checkpoint_dir = p->directory,
+                           .hooks =
+                               HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = p->directory, .every_n_steps = 3), hook)),
+        &p->err);
+}
+
+static void train_to(program *p, int64_t last)
+{
+    while (p->step < last && hs_step_begin(p->session)) {
+        if (!p->moments) {
+            p->moments = allocate(N);
+            fake_cuda_launch(p->stream, clear, &(arguments){.moments = p->moments}, sizeof(arguments));
+        }
+        fake_cuda_launch(p->stream, kernel, &(arguments){p->parameters, p->moments, p->loss, p->bad_at}, sizeof(arguments));
+        hs_step_end(p->session);
+    }
+}
+
+/* Ends the training, as if the process had ended. */
+static hs_code stop(program *p)
+{
+    hs_outcome outcome = hs_session_close(p->session, &p->err);
+    p->session = NULL;
+    hs_graph_free(p->graph);
+    p->graph = NULL;
+    hs_cuda_free(p->cuda);
+    p->cuda = NULL;
+    cuStreamSynchronize(p->stream);
+    release(&p->parameters);
+    release(&p->moments);
+    return outcome.error.code;
+}
+
+/* Asserts that the device has the state after this many steps. */
+static void assert_state(program *p, float steps)
+{
+    cuStreamSynchronize(p->stream);
+    const float *parameters = fake_cuda_show(p->parameters), *moments = fake_cuda_show(p->moments);
+    for (int i = 0; i < N; i++)
+        if (parameters[i] != steps || moments[i] != 2 * steps)
+            fail_msg("after %g steps, element %d is %g, and its moment %g", steps, i, parameters[i], moments[i]);
+}
+
+static void a_training_resumes_into_memory_of_the_device(void **state)
+{
+    program *p = *state;
+    start(p, true, (hs_hook){0});
+    train_to(p, 4);
+    assert_int_equal(stop(p), HS_OK);
+    start(p, false, (hs_hook){0}); /* the library allocates */
+    assert_non_null(p->session);
+    assert_int_equal(p->step, 4);
+    assert_state(p, 4);
+    train_to(p, 6);
+    assert_state(p, 6);
+}
+
+static void the_program_reads_what_was_restored(void **state)
+{
+    program *p = *state;
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    assert_int_equal(stop(p), HS_OK);
+    start(p, true, (hs_hook){0}); /* it clears its memory on its stream while the library restores */
+    train_to(p, 4);
+    assert_state(p, 4);
+}
+
+static double losses[8];
+static int n_losses;
+
+static hs_code read_loss(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)run, (void)err;
+    losses[n_losses++] = hs_run_values_number(values, 0);
+    return HS_OK;
+}
+
+static const hs_hook_ops reader =
+    HS_INIT(hs_hook_ops, .name = "reader", .fetches = HS_NAMES("loss"), .after_run = read_loss);
+
+static void a_value_is_copied_when_a_hook_is_due(void **state)
+{
+    program *p = *state;
+    n_losses = 0;
+    start(p, true, HS_HOOK(.ops = &reader, .when = HS_EVERY_STEPS(2)));
+    train_to(p, 1);
+    const int before = fake_cuda_calls("cuMemcpyDtoHAsync_v2");
+    train_to(p, 2); /* no save, and none at step 1 */
+    assert_int_equal(fake_cuda_calls("cuMemcpyDtoHAsync_v2"), before + (n_losses > 1 || losses[0] == 2));
+    train_to(p, 6);
+    for (int i = 0; i < n_losses; i++)
+        assert_true(losses[i] == floor(losses[i]) && losses[i] >= 1 && (i == 0 || losses[i] == losses[i - 1] + 2));
+    assert_true(n_losses >= 2);
+}
+
+static void a_loss_on_the_device_that_is_nan_ends_the_training(void **state)
+{
+    program *p = *state;
+    p->bad_at = 4;
+    start(p, true, hs_nan_tensor(.tensor = "loss"));
+    train_to(p, 6);
+    assert_int_equal(stop(p), HS_FAILED_PRECONDITION);
+    assert_contains(p->err.message, "loss");
+    p->bad_at = 0;
+    start(p, false, (hs_hook){0});
+    assert_int_equal(p->step, 3);
+    assert_state(p, 3);
+}
+
+/* Steps without kernels, to the save of step 6, which fails with this message. The checkpoint of step 3 stays. */
+static void assert_save_fails(program *p, hs_code code, const char *message)
+{
+    while (hs_step_begin(p->session))
+        hs_step_end(p->session);
+    hs_outcome outcome = hs_session_close(p->session, &p->err);
+    p->session = NULL;
+    assert_says(&outcome.error, code, message);
+    assert_int_equal(outcome.last_saved_step, 3);
+}
+
+static void host_memory_is_an_error(void **state)
+{
+    program *p = *state;
+    float on_host[4], *own;
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    own = p->parameters;
+    p->parameters = on_host;
+    assert_save_fails(p, HS_INVALID_ARGUMENT, "it is host memory, or was freed");
+    p->parameters = own;
+}
+
+static void freed_memory_is_an_error(void **state)
+{
+    program *p = *state;
+    float *freed;
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    freed = p->moments;
+    release(&p->moments);
+    p->moments = freed;
+    assert_save_fails(p, HS_INVALID_ARGUMENT, "variable 'moments'");
+    p->moments = NULL;
+}
+
+static void an_allocation_that_is_too_small_is_an_error(void **state)
+{
+    program *p = *state;
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    release(&p->moments);
+    p->moments = allocate(N / 2);
+    assert_save_fails(p, HS_INVALID_ARGUMENT, "but its allocation has");
+}
+
+static void memory_of_another_device_is_an_error(void **state)
+{
+    program *p = *state;
+    CUcontext other, popped;
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    release(&p->moments);
+    assert_int_equal(cuDevicePrimaryCtxRetain(&other, 1), 0);
+    cuCtxPushCurrent_v2(other);
+    p->moments = allocate(N);
+    cuCtxPopCurrent_v2(&popped);
+    assert_save_fails(p, HS_INVALID_ARGUMENT, "is memory of device 1, not of device 0");
+    cuDevicePrimaryCtxRelease_v2(1);
+}
+
+static void a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint(void **state)
+{
+    program *p = *state;
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    fake_cuda_fail("cuEventSynchronize", 1, ILLEGAL_ADDRESS, true);
+    assert_save_fails(p, HS_INTERNAL, "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered");
+    fake_cuda_fail(NULL, 0, 0, false);
+    stop(p);
+    start(p, false, (hs_hook){0});
+    assert_int_equal(p->step, 3);
+    assert_state(p, 3);
+}
+
+static void every_call_of_the_driver_may_fail(void **state)
+{
+    program *p = *state;
+    static const char *const calls[] = {"cuDeviceGet",          "cuDevicePrimaryCtxRetain", "cuStreamCreate",
+                                        "cuEventCreate",        "cuMemAllocHost_v2",        "cuEventRecord",
+                                        "cuMemcpyDtoHAsync_v2", "cuPointerGetAttribute",    "cuStreamWaitEvent"};
+    float host[4];
+    p->parameters = allocate(4);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        bool failed = false;
+        for (int nth = 1; nth <= 3; nth++) {
+            fake_cuda_fail(calls[i], nth, CUDA_ERROR_OUT_OF_MEMORY, false);
+            hs_cuda *cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err);
+            hs_code code = p->err.code;
+            if (cuda) {
+                const hs_memory *memory = hs_cuda_memory(cuda);
+                code = memory->to_host(memory->user, host, p->parameters, sizeof host, &p->err);
+            }
+            hs_cuda_free(cuda);
+            if (code)
+                assert_says(&p->err, HS_RESOURCE_EXHAUSTED, "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
+            failed |= code != HS_OK;
+            fake_cuda_fail(NULL, 0, 0, false);
+        }
+        if (!failed)
+            fail_msg("%s never failed", calls[i]);
+    }
+}
+
+static void no_memory_on_the_device_fails_the_restore(void **state)
+{
+    program *p = *state;
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    assert_int_equal(stop(p), HS_OK);
+    fake_cuda_fail("cuMemAlloc_v2", 2, CUDA_ERROR_OUT_OF_MEMORY, false);
+    start(p, false, (hs_hook){0});
+    assert_null(p->session);
+    assert_says(&p->err, HS_RESOURCE_EXHAUSTED, "CUDA_ERROR_OUT_OF_MEMORY");
+}
+
+/* The driver is initialized once in a process. */
+static void without_a_device_nothing_is_made(void **state)
+{
+    (void)state;
+    fflush(NULL);
+    pid_t child = fork();
+    int status;
+    if (!child) {
+        hs_error err;
+        fake_cuda_fail("cuInit", 1, CUDA_ERROR_NO_DEVICE, false);
+        bool right = !hs_cuda_new(NULL, &err) && err.code == HS_UNAVAILABLE &&
+                     strstr(err.message, "CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected");
+        _exit(right ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void a_graph_without_a_device_is_refused(void **state)
+{
+    program *p = *state;
+    p->graph = hs_graph_new(NULL);
+    hs_cuda_variable(NULL, p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), &p->parameters);
+    assert_null(hs_session_open(hs_graph_backend(p->graph), HS_SESSION_OPTIONS(), &p->err));
+    assert_says(&p->err, HS_INVALID_ARGUMENT, "parameters");
+    hs_cuda_free(NULL);
+    assert_null(hs_cuda_new(HS_CUDA_OPTIONS(.device = 7), &p->err));
+    assert_says(&p->err, HS_INVALID_ARGUMENT, "device 7: cuDeviceGet");
+}
+
+#define over_driver(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_device_nothing_is_made),
+        over_driver(a_training_resumes_into_memory_of_the_device),
+        over_driver(the_program_reads_what_was_restored),
+        over_driver(a_value_is_copied_when_a_hook_is_due),
+        over_driver(a_loss_on_the_device_that_is_nan_ends_the_training),
+        over_driver(host_memory_is_an_error),
+        over_driver(freed_memory_is_an_error),
+        over_driver(an_allocation_that_is_too_small_is_an_error),
+        over_driver(memory_of_another_device_is_an_error),
+        over_driver(a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint),
+        over_driver(every_call_of_the_driver_may_fail),
+        over_driver(no_memory_on_the_device_fails_the_restore),
+        over_driver(a_graph_without_a_device_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

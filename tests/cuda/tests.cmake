@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# The stand-in for the driver has its name, so that libhooksess_cuda finds it.
+add_library(fake_cuda_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_driver.c)
+hooksess_compile_options(fake_cuda_driver)
+target_include_directories(fake_cuda_driver PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(fake_cuda_driver PRIVATE Threads::Threads)
+set_target_properties(fake_cuda_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1 C_VISIBILITY_PRESET default
+                                                  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
+hooksess_test(cuda cuda)
+target_sources(test_cuda_cuda PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
+target_link_libraries(test_cuda_cuda PRIVATE fake_cuda_driver)
+
+# The program of docs/guide/gpu.md resumes exactly.
+if(TARGET hooksess_cuda_shared AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
+  add_test(
+    NAME cuda/resume
+    COMMAND
+      sh -c
+      "sh '${CMAKE_CURRENT_LIST_DIR}/run_cu.sh' '${PROJECT_SOURCE_DIR}' '$<TARGET_FILE:fake_cuda_driver>' '${PROJECT_SOURCE_DIR}/include' '$<TARGET_FILE:hooksess_cuda_shared>' '$<TARGET_FILE:hooksess_shared>' '-Wl,-rpath,$<TARGET_FILE_DIR:hooksess_cuda_shared>:$<TARGET_FILE_DIR:hooksess_shared>' <'${PROJECT_SOURCE_DIR}/docs/guide/gpu.md'"
+  )
+  set_tests_properties(cuda/resume PROPERTIES ENVIRONMENT "CXX=${CMAKE_CXX_COMPILER}" TIMEOUT 900)
+endif()
