@@ -365,6 +365,26 @@ static void a_graph_without_a_device_is_refused(void **state)
     assert_says(&p->err, HS_INVALID_ARGUMENT, "device 7: cuDeviceGet");
 }
 
+static void memory_of_the_device_that_is_added_as_the_hosts_is_refused(void **state)
+{
+    program *p = *state;
+    p->parameters = allocate(N);
+    for (int kind = 0; kind < 3; kind++) {
+        p->graph = hs_graph_new(NULL);
+        if (kind == 0)
+            hs_graph_variable(p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), p->parameters);
+        else if (kind == 1)
+            hs_graph_variable_at(p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), &p->parameters);
+        else
+            hs_graph_value(p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), p->parameters);
+        assert_null(hs_session_open(hs_graph_backend(p->graph), HS_SESSION_OPTIONS(), &p->err));
+        assert_says(&p->err, HS_INVALID_ARGUMENT,
+                    "'parameters' is in memory of a CUDA device; add it with hs_cuda_variable");
+        hs_graph_free(p->graph);
+        p->graph = NULL;
+    }
+}
+
 #define over_driver(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -383,6 +403,7 @@ int main(void)
         over_driver(every_call_of_the_driver_may_fail),
         over_driver(no_memory_on_the_device_fails_the_restore),
         over_driver(a_graph_without_a_device_is_refused),
+        over_driver(memory_of_the_device_that_is_added_as_the_hosts_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

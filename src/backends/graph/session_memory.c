@@ -3,6 +3,7 @@
  * queues (open_queues). */
 #include "backends/graph/queue.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 static hs_code allocate_tensor(hs__graph_session *session, size_t slot, size_t bytes, hs_error *err)
@@ -135,6 +136,35 @@ static hs_code allocate(hs__graph_session *session, hs_error *err)
     return HS_OK;
 }
 
+/* Refuses memory of a device that the program gave without its hs_memory, because an access by the host ends the program.
+ * CUDA's driver can tell, if the program has loaded it. */
+static hs_code check_host_memory(const hs_graph *graph, hs_error *err)
+{
+    enum { MEMORY_TYPE = 2, IS_MANAGED = 8, ON_DEVICE = 2 };
+    int (*query)(void *value, int attribute, unsigned long long address) = NULL;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD),
+         *found = driver ? dlsym(driver, "cuPointerGetAttribute") : NULL;
+    hs_code code = HS_OK;
+    memcpy(&query, &found, sizeof query);
+    for (size_t i = 0; query && !code && i < graph->n_nodes; i++) {
+        const hs__graph_node *node = graph->nodes[i];
+        void *address = node->data;
+        int type = 0;
+        unsigned char is_managed = 0;
+        if (node->kind == HS__VARIABLE && node->def.data_at)
+            memcpy(&address, node->def.data_at, sizeof address);
+        if (address && !node->memory && !query(&type, MEMORY_TYPE, (uintptr_t)address) && type == ON_DEVICE &&
+            !query(&is_managed, IS_MANAGED, (uintptr_t)address) && !is_managed)
+            code = hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "'%s' is in memory of a CUDA device; add it with hs_cuda_variable or hs_cuda_value "
+                                "(hooksess/cuda.h), or set .memory",
+                                node->name);
+    }
+    if (driver)
+        dlclose(driver);
+    return code;
+}
+
 hs_code hs__graph_session_make(hs_graph *graph, const hs__graph_session *parent, hs__graph_session **session, hs_error *err)
 {
     hs__graph_session *made = hs__alloc(&graph->env, 1, sizeof *made);
@@ -144,7 +174,9 @@ hs_code hs__graph_session_make(hs_graph *graph, const hs__graph_session *parent,
     made->is_fork = parent != NULL;
     atomic_fetch_add(&graph->references, 1);
     hs__buffer_init(&made->metadata, &graph->env);
-    hs_code code = allocate(made, err);
+    hs_code code = parent ? HS_OK : check_host_memory(graph, err);
+    if (!code)
+        code = allocate(made, err);
     for (size_t i = 0; !code && i < graph->n_nodes; i++)
         code = init_tensor(made, graph->nodes[i], err);
     if (code || (code = open_queues(made, parent, err)))
