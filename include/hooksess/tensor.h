@@ -58,8 +58,20 @@ typedef struct hs_shape {
 } hs_shape;
 
 /* HS_SHAPE(128, 784). More than HS_MAX_RANK dimensions do not compile. */
+#ifdef __cplusplus
+extern "C++" {
+template <class... T> constexpr hs_shape hs__shape(T... dims)
+{
+    static_assert(sizeof...(T) <= HS_MAX_RANK, "a shape has at most HS_MAX_RANK dimensions");
+    static_assert(((static_cast<T>(0.5F) == T()) && ...), "a dimension is not an integer");
+    return {static_cast<int32_t>(sizeof...(T)), 0, {static_cast<int64_t>(dims)...}}; /* also of a size_t */
+}
+}
+#define HS_SHAPE(...) hs__shape(__VA_ARGS__)
+#else
 #define HS_SHAPE(...)                                                                                                      \
     HS__VALUE(hs_shape, .rank = (int32_t)HS__COUNT(int64_t, __VA_ARGS__), .reserved = 0, .dims = {__VA_ARGS__})
+#endif
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 

@@ -48,6 +48,11 @@ struct model {
     }
 };
 
+hs_shape shape_of(const std::vector<float> &values)
+{
+    return HS_SHAPE(values.size(), 1); /* a size_t */
+}
+
 /* `directory` must outlive them. */
 hs_training_options options_for(const std::string &directory, const hs_hook *hooks)
 {
@@ -589,6 +594,7 @@ void what_cannot_be_built_throws()
 
 int main(int argc, char **argv)
 {
+    CHECK(shape_of(model().weights).dims[0] == 6);
     if (argc != 2)
         return 2;
     a_resumed_run_is_the_same(argv[1]);
