@@ -76,8 +76,8 @@ template <class... T> constexpr hs_shape hs__shape(T... dims)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
 /* Access to a device's memory. to_host and from_host return when the copy is finished, maybe with an error of earlier work
- * on the device. The session's thread calls them, also for background saves; for other tensors, the thread that reads them.
- * The struct must outlive its tensors. */
+ * on the device. `device` may be inside a tensor: a save copies pieces of 8 MiB. The session's thread calls them, also for
+ * background saves; for other tensors, the thread that reads them. The struct must outlive its tensors. */
 typedef struct hs_memory {
     size_t size;
     int32_t device_type; /* as in DLPack: 2 is CUDA, 10 ROCm */

@@ -175,17 +175,25 @@ hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err)
     return HS_OK;
 }
 
-hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err)
+hs_code hs__tensor_to_host(const char *name, const hs_tensor *tensor, void *host, hs_error *err)
 {
-    hs__clear(err);
-    if (!tensor || !host || (tensor->memory && !copy))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_host: tensor, copy or host is NULL");
+    const hs_memory *memory = tensor->memory;
+    hs_code code =
+        memory->size < sizeof *memory || !memory->to_host
+            ? hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor's memory needs HS_INIT(hs_memory, ...) and to_host")
+            : memory->to_host(memory->user, host, tensor->data, tensor->bytes, err);
+    if (hs__normalize_error(code, "hs_memory.to_host", err) && name)
+        hs_error_prefix(err, "cannot read variable '%s'", name);
+    return code;
+}
+
+/* Sets *host to the tensor in host memory, or to its copy. */
+static hs_code copy_tensor(const char *name, const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err)
+{
     if (!tensor->memory) {
         *host = *tensor;
         return HS_OK;
     }
-    if (tensor->memory->size < sizeof *tensor->memory || !tensor->memory->to_host)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor's memory needs HS_INIT(hs_memory, ...) and to_host");
     if (tensor->bytes > copy->capacity) {
         hs_host_copy_free(copy);
         copy->data = hs_env_alloc(copy->env, tensor->bytes);
@@ -193,13 +201,38 @@ hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *h
             return hs__no_memory(err, tensor->bytes, "a copy of device memory");
         copy->capacity = tensor->bytes;
     }
-    hs_code code = tensor->memory->to_host(tensor->memory->user, copy->data, tensor->data, tensor->bytes, err);
-    if (hs__normalize_error(code, "hs_memory.to_host", err))
+    hs_code code = hs__tensor_to_host(name, tensor, copy->data, err);
+    if (code)
         return code;
     *host = *tensor;
     host->memory = NULL;
     host->data = copy->data;
     return HS_OK;
+}
+
+hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err)
+{
+    hs__clear(err);
+    if (!tensor || !host || (tensor->memory && !copy))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_host: tensor, copy or host is NULL");
+    return copy_tensor(NULL, tensor, copy, host, err);
+}
+
+hs_code hs__tensor_put(const char *name, const hs_tensor *tensor, hs_host_copy *copy, hs__put_fn put, void *user,
+                       hs_error *err)
+{
+    const size_t most = tensor->memory ? (size_t)8 << 20 : tensor->bytes;
+    hs_tensor piece = *tensor, host = *tensor;
+    hs_code code = HS_OK;
+    size_t at = 0;
+    do {
+        piece.bytes = tensor->bytes - at < most ? tensor->bytes - at : most;
+        piece.data = at ? (char *)tensor->data + at : tensor->data;
+        if (!(code = copy_tensor(name, &piece, copy, &host, err)))
+            code = put(user, host.data, piece.bytes, err);
+        at += piece.bytes;
+    } while (!code && at < tensor->bytes);
+    return code;
 }
 
 void hs_host_copy_free(hs_host_copy *copy)

@@ -97,7 +97,7 @@ static hs_code check_slices(const hs__save_list *list, hs_error *err)
 hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__selection *selection, hs_raw_session *session,
                            hs_error *err)
 {
-    *list = (hs__save_list){.env = env, .session = session, .copy = {.env = env}};
+    *list = (hs__save_list){.env = env, .session = session};
     hs_code code = HS_OK;
     hs_variable variable;
     for (size_t i = 0; !code && hs__selection_next(selection, session, &i, &variable); i++) {
@@ -119,7 +119,6 @@ void hs__save_list_free(hs__save_list *list)
     hs__free(list->env, list->variables);
     hs__free(list->env, list->unallocated);
     hs__free(list->env, (void *)list->meta.data);
-    hs_host_copy_free(&list->copy);
 }
 
 int64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session *session)
@@ -151,19 +150,6 @@ void hs__save_list_log_unallocated(const hs__save_list *list)
 }
 
 /* Items. */
-
-hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
-                          hs_tensor *host, hs_error *err)
-{
-    hs_tensor value;
-    hs_code code = hs__session_read(session, index, name, &value, err);
-    if (code)
-        return code;
-    code = hs__normalize_error(hs_tensor_host(&value, copy, host, err), "hs_memory.to_host", err);
-    if (code)
-        hs_error_prefix(err, "cannot read variable '%s'", name);
-    return code;
-}
 
 hs_code hs__produce_state(void *of, hs__put_fn put, void *user, hs_error *err)
 {
@@ -226,11 +212,10 @@ static hs_code read_variable(void *self, size_t at, hs__save_item *item, hs_erro
                             .follows = follows(list, at),
                             .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
     if ((code = hs__check_saved_name(v->name, err)) ||
-        (code = hs__read_variable(list->session, v->index, v->variable, &list->copy, &item->value, err)))
+        (code = hs__session_read(list->session, v->index, v->variable, &item->value, err)))
         return code;
-    const bool is_view = item->value.data != list->copy.data;
-    item->stays = is_view && (list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS);
-    item->borrowed = is_view && !(v->flags & HS_VARIABLE_MOVES);
+    item->stays = !item->value.memory && (list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS);
+    item->borrowed = !item->value.memory && !(v->flags & HS_VARIABLE_MOVES);
     return HS_OK;
 }
 

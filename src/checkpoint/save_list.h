@@ -6,11 +6,10 @@
 #include "checkpoint/selection.h"
 #include "formats/bundle.h"
 
-/* One tensor of a checkpoint that is being saved, in host memory. It is a variable's value, a piece of state, or a record.
- */
+/* One tensor of a checkpoint that is being saved: a variable's value, a piece of state, or a record. */
 typedef struct hs__save_item {
     const char *name;
-    hs_tensor value;
+    hs_tensor value;                /* of a variable, its memory may be that of a device */
     const hs_variable_slice *slice; /* position of the value in the tensor `name`; NULL: the value is the whole tensor */
     bool follows;                   /* slice of the same tensor as the previous item */
     bool stays;                     /* value.data stays valid until the save has ended, also for other threads */
@@ -68,9 +67,8 @@ typedef struct hs__save_list {
     size_t n, capacity;
     hs__unallocated_variable *unallocated; /* in the order of the backend */
     size_t n_unallocated, unallocated_capacity;
-    uint64_t bytes;    /* estimate of the size of the checkpoint: variables, and states whose providers declare a size */
-    hs_bytes meta;     /* as in hs__item_source, allocated with env; the caller sets it */
-    hs_host_copy copy; /* of the variable that was read last */
+    uint64_t bytes; /* estimate of the size of the checkpoint: variables, and states whose providers declare a size */
+    hs_bytes meta;  /* as in hs__item_source, allocated with env; the caller sets it */
 } hs__save_list;
 
 /* Lists the selected variables of the session. Call hs__save_list_free in any case. INVALID_ARGUMENT if only some slices of
@@ -91,10 +89,6 @@ int64_t hs__expected_bytes(const hs__selection *selection, const hs_raw_session 
 
 /* Also used to write safetensors files, to send the states of ranks, and to restore. */
 
-/* Reads a variable's value, which must have memory, into host memory. Valid until the next call with the same `copy` or
- * with the session. */
-hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
-                          hs_tensor *host, hs_error *err);
 /* hs__save_item.produce of a state slot: its provider puts its state. */
 hs_code hs__produce_state(void *slot, hs__put_fn put, void *user, hs_error *err);
 /* Visits the bytes of a piece of state, then its version and identity if it has them. */

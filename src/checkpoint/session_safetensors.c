@@ -105,20 +105,26 @@ static hs_code declare_variables(const export *e, hs__safetensors_writer *writer
     return code;
 }
 
+/* hs__put_fn */
+static hs_code write_piece(void *writer, const void *data, size_t bytes, hs_error *err)
+{
+    return hs__safetensors_writer_write(writer, data, bytes, err);
+}
+
 /* The header is already written: a shape that differs from it would corrupt the file. */
 static hs_code put_variable(void *user, hs__safetensors_writer *writer, size_t index, hs_error *err)
 {
     export *e = user;
     const hs__safetensors_entry *entry = &writer->header.entries[index];
-    hs_tensor host;
-    hs_code code = hs__read_variable(e->session, entry->tag, entry->name, &e->copy, &host, err);
+    hs_tensor value;
+    hs_code code = hs__session_read(e->session, entry->tag, entry->name, &value, err);
     if (code)
         return code;
-    hs_shape shape = hs_tensor_shape(&host);
-    if (host.dtype != entry->dtype || !hs_shape_equal(&shape, &entry->shape) || host.bytes != entry->bytes)
+    hs_shape shape = hs_tensor_shape(&value);
+    if (value.dtype != entry->dtype || !hs_shape_equal(&shape, &entry->shape) || value.bytes != entry->bytes)
         return hs_error_set(err, HS_INTERNAL, "variable '%s' does not have the dtype and shape that the backend declared",
                             entry->name);
-    return hs__safetensors_writer_write(writer, host.data, host.bytes, err);
+    return hs__tensor_put(entry->name, &value, &e->copy, write_piece, writer, err);
 }
 
 static hs_code check_options(const hs_safetensors_options *options, hs_error *err)

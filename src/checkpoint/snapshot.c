@@ -144,6 +144,10 @@ static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, bool overl
     } else if (from->produce) {
         if ((code = append_produced(snapshot, from, &item, err)))
             return code;
+    } else if (value->memory) {
+        if ((code = append_room(snapshot, value->bytes, &item.data, err)) ||
+            (code = hs__tensor_to_host(from->name, value, snapshot->data + item.data, err)))
+            return code;
     } else if ((code = append(snapshot, value->data, value->bytes, &item.data, err)) ||
                (value->dtype == HS_STRING && (code = append_texts(snapshot, value, &item.texts, err)))) {
         return code;

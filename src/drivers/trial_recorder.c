@@ -210,7 +210,8 @@ static hs_code record(hs__recorder *r, hs_raw_session *session, int64_t step, hs
         code = from.visit_states(from.self, add_item, &states, err);
     for (size_t i = 0; !code && i < from.n; i++) {
         hs__save_item item;
-        if (!(code = from.variable(from.self, i, &item, err)))
+        if (!(code = from.variable(from.self, i, &item, err)) &&
+            !(code = hs_tensor_host(&item.value, &r->copy, &item.value, err)))
             code = add_item(&variables, &item, err);
     }
     hs__save_list_free(&list);

@@ -51,6 +51,7 @@ char *hs__bundle_index_path(const hs_env *env, const char *prefix);
 typedef struct hs__bundle_writer {
     const hs_env *env;
     hs__stream data;
+    hs_host_copy piece; /* of a tensor on a device */
     uint64_t offset;
     uint64_t alignment; /* tensors begin at multiples of it; 0: anywhere. Set it before the first tensor is added */
     int32_t shard, shards;
@@ -70,7 +71,7 @@ typedef struct hs__bundle_writer {
  * calls fail with the same code, so that no incomplete bundle is finished. */
 hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, const char *path, int32_t shard,
                                int32_t shards, hs_error *err);
-/* Appends a host tensor. INVALID_ARGUMENT: the name is empty or already used. */
+/* Appends a tensor. Its memory may be that of a device. INVALID_ARGUMENT: the name is empty or already used. */
 hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err);
 /* The same for numbers that are not in memory: `produce` calls `put` with all bytes, in pieces of whole elements. Without a
  * shape, the tensor is a vector of unknown length. INTERNAL: the bytes are not those of the shape. */

@@ -16,7 +16,7 @@ enum { PIECE = 1 << 18 };
 hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, const char *path, int32_t shard,
                                int32_t shards, hs_error *err)
 {
-    *writer = (hs__bundle_writer){.env = env, .shard = shard, .shards = shards};
+    *writer = (hs__bundle_writer){.env = env, .piece = {.env = env}, .shard = shard, .shards = shards};
     hs__map_init(&writer->names, env);
     return writer->failed = hs__stream_open(&writer->data, env, path, err);
 }
@@ -101,43 +101,42 @@ static hs_code write_data(hs__bundle_writer *writer, hs__bundle_entry *entry, hs
     return code;
 }
 
-/* The data of a host tensor. */
 typedef struct {
     const hs_tensor *tensor;
     uint32_t crc; /* of strings, whose checksum is not that of their bytes */
-} host_data;
+} tensor_data;
 
-static hs_code produce_host(void *source, hs__bundle_write_fn write, void *user, hs_error *err)
+static hs_code produce_tensor(void *source, hs__bundle_write_fn write, void *user, hs_error *err)
 {
-    host_data *host = source;
-    const hs_tensor *tensor = host->tensor;
+    tensor_data *data = source;
+    const hs_tensor *tensor = data->tensor;
+    hs__bundle_writer *writer = ((writing *)user)->writer;
     if (tensor->dtype != HS_STRING)
-        return write(user, tensor->data, tensor->bytes, err);
+        return hs__tensor_put(((writing *)user)->entry->name, tensor, &writer->piece, write, user, err);
     const hs_string *strings = tensor->data;
     const size_t n = tensor->bytes / sizeof *strings;
-    hs__bundle_writer *writer = ((writing *)user)->writer;
     hs__buffer lengths;
     hs__buffer_init(&lengths, writer->env);
-    host->crc = hs__bundle_put_lengths(&lengths, strings, n, hs__big_endian());
+    data->crc = hs__bundle_put_lengths(&lengths, strings, n, hs__big_endian());
     hs_code code = hs__buffer_check(&lengths, "the lengths of strings", err);
     if (!code)
         code = write(user, lengths.data, lengths.size, err);
     hs__buffer_free(&lengths);
     for (size_t i = 0; i < n && !code; i++) {
-        host->crc = hs__crc32c(host->crc, strings[i].data, strings[i].bytes);
+        data->crc = hs__crc32c(data->crc, strings[i].data, strings[i].bytes);
         code = write(user, strings[i].data, strings[i].bytes, err);
     }
     return code;
 }
 
-static hs_code write_host(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
+static hs_code write_tensor(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
 {
-    host_data host = {.tensor = tensor};
+    tensor_data data = {.tensor = tensor};
     entry->dtype = (int32_t)tensor->dtype;
     entry->shape = hs_tensor_shape(tensor);
-    hs_code code = write_data(writer, entry, produce_host, &host, err);
+    hs_code code = write_data(writer, entry, produce_tensor, &data, err);
     if (tensor->dtype == HS_STRING)
-        entry->crc = hs__crc32c_mask(host.crc);
+        entry->crc = hs__crc32c_mask(data.crc);
     return code;
 }
 
@@ -174,7 +173,7 @@ static hs_code add_tensor(hs__bundle_writer *writer, const char *name, const hs_
     hs_code code = check_tensor(name, tensor, err);
     if (code || (code = add_entry(writer, name, &entry, err)))
         return code;
-    code = write_host(writer, tensor, &entry, err);
+    code = write_tensor(writer, tensor, &entry, err);
     writer->entries[writer->n_entries++] = entry;
     return code;
 }
@@ -208,7 +207,7 @@ static hs_code add_slice(hs__bundle_writer *writer, const char *name, const hs_s
     if (code)
         return code;
     entry->slices++;
-    code = write_host(writer, tensor, &slice.entry, err);
+    code = write_tensor(writer, tensor, &slice.entry, err);
     writer->slices[writer->n_slices++] = slice;
     return code;
 }
@@ -402,6 +401,7 @@ hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs
 void hs__bundle_writer_close(hs__bundle_writer *writer)
 {
     hs__stream_close(&writer->data);
+    hs_host_copy_free(&writer->piece);
     hs__free(writer->env, writer->entries);
     hs__free(writer->env, writer->slices);
     hs__map_free(&writer->names);

@@ -2,6 +2,8 @@
 /* The plan of a run: merges the requests into one call of the backend, and gives each requester its values. */
 #include "session/merge_fetches.h"
 
+#include "base/tensor.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -184,8 +186,8 @@ static char *copy_value(hs_tensor *value, char *to)
 /* Copies a value from device memory to host memory, because the library cannot allocate device memory. */
 static hs_code copy_to_host(hs_tensor *value, char **at, hs_error *err)
 {
-    hs_code code = value->memory->to_host(value->memory->user, *at, value->data, value->bytes, err);
-    if (hs__normalize_error(code, "hs_memory.to_host", err))
+    hs_code code = hs__tensor_to_host(NULL, value, *at, err);
+    if (code)
         return code;
     value->data = *at;
     value->memory = NULL;

@@ -26,7 +26,43 @@ typedef struct {
     hs_graph *graph;
     hs_session *session;
     hs_error err;
+    hs_env env;
+    size_t bytes, peak; /* that the session has allocated */
 } program;
+
+/* Each block begins with its size. */
+enum { HEAD = 64 };
+
+static void *count_alloc(void *user, size_t bytes)
+{
+    program *p = user;
+    char *block = malloc(HEAD + bytes);
+    memcpy(block, &bytes, sizeof bytes);
+    p->bytes += bytes;
+    p->peak = p->bytes > p->peak ? p->bytes : p->peak;
+    return block + HEAD;
+}
+
+static void count_free(void *user, void *block)
+{
+    program *p = user;
+    size_t bytes;
+    memcpy(&bytes, (char *)block - HEAD, sizeof bytes);
+    p->bytes -= bytes;
+    free((char *)block - HEAD);
+}
+
+static void *count_realloc(void *user, void *block, size_t bytes)
+{
+    size_t before = 0;
+    void *moved = count_alloc(user, bytes);
+    if (block) {
+        memcpy(&before, (char *)block - HEAD, sizeof before);
+        memcpy(moved, block, before < bytes ? before : bytes);
+        count_free(user, block);
+    }
+    return moved;
+}
 
 typedef struct {
     float *parameters, *moments, *loss, bad_at;
@@ -73,6 +109,8 @@ static int setup(void **state)
     fake_cuda_fail(NULL, 0, 0, false);
     assert_int_equal(cuStreamCreate(&p->stream, 0), 0);
     p->loss = allocate(1);
+    p->env = *hs_env_default();
+    p->env.allocator = (hs_allocator){count_alloc, count_realloc, count_free, p};
     *state = p;
     return 0;
 }
@@ -102,7 +140,7 @@ static void start(program *p, bool has_parameters, hs_hook hook)
     }
     p->step = 0;
     assert_clears(&p->err, p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
-    p->graph = hs_graph_new(NULL);
+    p->graph = hs_graph_new(&p->env);
     hs_cuda_variable(p->cuda, p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), &p->parameters);
     hs_cuda_variable(p->cuda, p->graph, "moments", HS_FLOAT, HS_SHAPE(N), &p->moments);
     hs_cuda_value(p->cuda, p->graph, "loss", HS_FLOAT, HS_SCALAR, &p->loss);
@@ -175,6 +213,17 @@ static void the_program_reads_what_was_restored(void **state)
     start(p, true, (hs_hook){0}); /* it clears its memory on its stream while the library restores */
     train_to(p, 4);
     assert_state(p, 4);
+}
+
+static void a_save_copies_in_pieces(void **state)
+{
+    program *p = *state;
+    start(p, true, (hs_hook){0});
+    train_to(p, 2);
+    p->peak = p->bytes;
+    const size_t before = p->bytes;
+    train_to(p, 3);
+    assert_int_equal((p->peak - before) >> 20, 16); /* a piece of the device, and one of the file; the variables have 32 */
 }
 
 static double losses[8];
@@ -393,6 +442,7 @@ int main(void)
         cmocka_unit_test(without_a_device_nothing_is_made),
         over_driver(a_training_resumes_into_memory_of_the_device),
         over_driver(the_program_reads_what_was_restored),
+        over_driver(a_save_copies_in_pieces),
         over_driver(a_value_is_copied_when_a_hook_is_due),
         over_driver(a_loss_on_the_device_that_is_nan_ends_the_training),
         over_driver(host_memory_is_an_error),

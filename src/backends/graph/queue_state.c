@@ -5,6 +5,7 @@
 
 #include "backends/graph/queue.h"
 #include "base/state.h"
+#include "base/tensor.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -114,8 +115,7 @@ static hs_code copy_bytes(const hs__queue_def *def, hs__element *element, size_t
         return code;
     void *to = element->owned[component];
     if (value->memory)
-        return hs__normalize_error(value->memory->to_host(value->memory->user, to, value->data, value->bytes, err),
-                                   "hs_memory.to_host", err);
+        return hs__tensor_to_host(NULL, value, to, err);
     if (value->bytes)
         memcpy(to, value->data, value->bytes);
     return HS_OK;
