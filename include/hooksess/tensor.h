@@ -60,11 +60,15 @@ typedef struct hs_shape {
 /* HS_SHAPE(128, 784). More than HS_MAX_RANK dimensions do not compile. */
 #ifdef __cplusplus
 extern "C++" {
+template <class T> constexpr int64_t hs__dimension(T dimension)
+{
+    static_assert(static_cast<T>(0.5F) == T(), "a dimension is not an integer");
+    return static_cast<int64_t>(dimension); /* also of a size_t */
+}
 template <class... T> constexpr hs_shape hs__shape(T... dims)
 {
     static_assert(sizeof...(T) <= HS_MAX_RANK, "a shape has at most HS_MAX_RANK dimensions");
-    static_assert(((static_cast<T>(0.5F) == T()) && ...), "a dimension is not an integer");
-    return {static_cast<int32_t>(sizeof...(T)), 0, {static_cast<int64_t>(dims)...}}; /* also of a size_t */
+    return {static_cast<int32_t>(sizeof...(T)), 0, {hs__dimension(dims)...}};
 }
 }
 #define HS_SHAPE(...) hs__shape(__VA_ARGS__)
