@@ -1,7 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hook_printed.h"
 
+typedef struct {
+    bool was_large;
+} look_closer;
+
 /* BLOCK */
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    look_closer *h = self;
+    (void)err;
+    if (h->was_large)
+        printf("%lld %g\n", (long long)hs_run_context_global_step(run, NULL), hs_run_values_number(values, 1));
+    h->was_large = hs_run_values_number(values, 0) > 0.5;
+    return HS_OK;
+}
+
+static const hs_hook_ops look_closer_ops =
+    HS_INIT(hs_hook_ops, .name = "look_closer", .before_run = before_run, .after_run = after_run);
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hooks after an optional one are called, whether it is listed or not. */
+/* The block's hooks are called, whether the optional one is listed or not. */
 #include <assert.h>
 #include <hooksess/hooksess.h>
 #include <string.h>

@@ -43,10 +43,7 @@ static const hs_hook_ops best_ops =
 
 /* BLOCK */
 
-/* BLOCK */
-
 int main(void)
 {
     stops_if_the_loss_has_not_improved_for_an_hour();
-    each_file_call_may_fail();
 }
