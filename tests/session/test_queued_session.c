@@ -2,6 +2,7 @@
 /* Sessions whose steps dequeue elements that threads have produced. */
 #include "support/test.h"
 
+#include <semaphore.h>
 #include <stdatomic.h>
 
 enum { CAPACITY = 4 };
@@ -19,12 +20,19 @@ typedef struct {
     hs_code fails_with;
     int64_t got[64];
     size_t n_got;
+    bool interrupts; /* at the end: once take_number waits, interrupts the session, and waits until the loop has ended */
+    sem_t waits, loop_ended;
 } reading;
 
 static hs_code produce(void *self, hs_op *op, hs_error *err)
 {
     reading *r = self;
     long long failing = r->next;
+    if (r->next > r->last && r->interrupts) {
+        sem_wait(&r->waits);
+        hs_session_interrupt(r->session);
+        sem_wait(&r->loop_ended);
+    }
     if (r->next > r->last)
         return hs_error_set(err, HS_OUT_OF_RANGE, "there are %lld numbers", (long long)r->last);
     if (r->fails_with && atomic_compare_exchange_strong(&r->fails_at, &failing, 0))
@@ -51,6 +59,21 @@ static hs_code consume(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
+/* Gets a number at the beginning of a step that the program computes. */
+static hs_code take_number(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    const hs_run_args number = HS_INIT(hs_run_args, .names = HS_NAMES("numbers/dequeue"));
+    const hs_run_values *values;
+    reading *r = self;
+    (void)args;
+    if ((int64_t)r->n_got == r->last)
+        sem_post(&r->waits);
+    hs_code code = hs_raw_session_run(hs_run_context_session(run), &number, &values, err);
+    if (!code)
+        r->got[r->n_got++ % 64] = *(const int64_t *)hs_run_values_tensor(values, 0)->data;
+    return code;
+}
+
 static hs_graph *make_graph(reading *r)
 {
     const hs_state_provider position = HS_INIT(hs_state_provider, .name = "numbers", .save = save, .load = load, .self = r);
@@ -70,6 +93,8 @@ static int setup(void **state)
     test_env_init(&r->t);
     r->next = 1;
     r->last = 1000;
+    sem_init(&r->waits, 0, 0);
+    sem_init(&r->loop_ended, 0, 0);
     r->directory = test_make_directory();
     r->graph = make_graph(r);
     *state = r;
@@ -84,21 +109,28 @@ static int teardown(void **state)
     hs_graph_free(r->graph);
     test_remove_directory(r->directory);
     size_t live = r->t.live;
+    sem_destroy(&r->waits);
+    sem_destroy(&r->loop_ended);
     free(r);
     return live ? -1 : 0;
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* Opens a training session that saves every second step. */
-static void open_session(reading *r)
+/* Opens a training session with the hook, or none, that saves every second step. */
+static void open_with(reading *r, hs_hook hook)
 {
     const hs_training_options options =
         HS_INIT(hs_training_options, .checkpoint_dir = r->directory, .save_checkpoint_steps = 2,
-                .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER);
+                .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER, .hooks = HS_HOOKS(hook));
     r->session = hs_training_session_open(hs_graph_backend(r->graph), &options, &r->err);
     if (!r->session)
         fail_msg("%s", r->err.message);
+}
+
+static void open_session(reading *r)
+{
+    open_with(r, (hs_hook){0});
 }
 
 static const hs_outcome *close_session(reading *r)
@@ -142,6 +174,38 @@ static void the_end_of_the_numbers_is_the_end_of_the_input(void **state)
     assert_got(r, 0, 1, 10);
     assert_int_equal(close_session(r)->reason, HS_REASON_END_OF_INPUT);
     assert_int_equal(r->outcome.last_saved_step, 10);
+}
+
+/* Makes own steps to the end of the 11 numbers. */
+static const hs_outcome *train_by_own_steps(reading *r)
+{
+    static const hs_hook_ops input = HS_INIT(hs_hook_ops, .name = "input", .before_run = take_number);
+    r->last = 11;
+    open_with(r, HS_HOOK(.ops = &input, .self = r));
+    while (hs_step_begin(r->session))
+        assert_int_equal(hs_step_end(r->session), HS_OK);
+    sem_post(&r->loop_ended);
+    close_session(r);
+    assert_got(r, 0, 1, 11);
+    assert_int_equal(r->outcome.step, 11);
+    assert_int_equal(r->outcome.last_saved_step, 11);
+    return &r->outcome;
+}
+
+static void own_steps_that_a_hook_gives_numbers_end_with_them(void **state)
+{
+    const hs_outcome *outcome = train_by_own_steps(*state);
+    assert_int_equal(outcome->reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(hs_outcome_exit_code(outcome), 0);
+}
+
+static void a_stop_ends_the_wait_of_an_own_step_for_its_number(void **state)
+{
+    reading *r = *state;
+    r->interrupts = true;
+    const hs_outcome *outcome = train_by_own_steps(r);
+    assert_int_equal(outcome->reason, HS_REASON_STOPPED);
+    assert_int_equal(hs_outcome_exit_code(outcome), 75);
 }
 
 static void a_step_returns_the_producers_error(void **state)
@@ -277,6 +341,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(each_step_gets_the_next_element),
         test(the_end_of_the_numbers_is_the_end_of_the_input),
+        test(own_steps_that_a_hook_gives_numbers_end_with_them),
+        test(a_stop_ends_the_wait_of_an_own_step_for_its_number),
         test(a_step_returns_the_producers_error),
         test(elements_that_were_read_ahead_are_not_lost),
         test(a_producer_that_loses_the_session_is_recovered_from),
