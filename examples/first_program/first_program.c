@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first program: fits a line to the points of a parabola. If it is killed and started again, it continues from its last
- * checkpoint. docs/guide/your-loop.md shows the part between the marks. */
+ * checkpoint. docs/guide/your-loop.md explains it. */
+#include <hooksess/hooksess.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,9 +36,6 @@ static void model_save(const struct model *m)
     printf("y = %.3f x %+.3f\n", (double)m->weights[0], (double)m->weights[1]);
 }
 
-/* guide begins */
-#include <hooksess/hooksess.h>
-
 static hs_code train(void *self, hs_op *op, hs_error *err)
 {
     (void)op, (void)err;
@@ -67,4 +66,3 @@ int main(void)
     hs_graph_free(g);
     return hs_outcome_exit_code(&outcome);
 }
-/* guide ends */
