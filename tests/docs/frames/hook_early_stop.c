@@ -10,10 +10,10 @@ static int64_t run(int64_t last_step, long patience)
 {
     float validation_loss = 0;
     int64_t step = 0, steps = 0;
+    hs_graph *g = hs_graph_new(NULL);
     /* BLOCK */
     if (patience)
         h.patience = patience;
-    hs_graph *g = hs_graph_new(NULL);
     hs_graph_global_step(g, NULL, &step);
     hs_graph_value(g, "validation_loss", HS_FLOAT, HS_SCALAR, &validation_loss);
     hs_session *s = hs_training_session_open(
