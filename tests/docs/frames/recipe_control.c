@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model.h"
+#include "hook_list.h"
 
 static double last_rate;
 
@@ -16,6 +16,8 @@ static void run(const char *order)
         CHECK(chmod("run/order", 0600) == 0 && rename("run/order", "run/control") == 0);
     }
     /* BLOCK */
+    const hs_hook hooks[] = {control, hs_stop_at_step(.last_step = 1000), {0}};
+    hs_session *s = open_with(g, hooks);
     train(s, &m, &data);
     last_rate = rate;
     hs_outcome outcome = hs_session_close(s, NULL);

@@ -26,6 +26,10 @@ int main(void)
         hs_graph *g = new_graph(&m, &data);
         hs_graph_variable(g, "head", HS_FLOAT, HS_SHAPE(1), head);
         /* BLOCK */
+        hs_session *s = hs_training_session_open(hs_graph_backend(g),
+                                                 HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scaffold = scaffold,
+                                                                     .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 1000))),
+                                                 NULL);
         CHECK(s);
         if (start == 0)
             CHECK(m.weights[0] == 5 && m.weights[1] == 7 && head[0] == 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model.h"
+#include "hook_list.h"
 
 static char next_character(const model *m, const char *text, uint64_t *random)
 {
@@ -15,7 +15,10 @@ int main(void)
     model m = {0};
     reader data = {0};
     hs_graph *g = new_graph(&m, &data);
-    /* BLOCK */
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = 1000),
+                       /* BLOCK */
+                       {0}};
+    hs_session *s = open_with(g, hooks);
     train(s, &m, &data);
     finish(s, g, 1000);
 

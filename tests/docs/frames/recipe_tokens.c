@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model.h"
+#include "hook_list.h"
 
 int main(void)
 {
     float loss = 0;
     hs_graph *g = hs_graph_new(NULL);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &loss);
-    /* BLOCK */
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = 1000),
+                       /* BLOCK */
+                       {0}};
+    hs_session *s = hs_training_session_open(
+        hs_graph_backend(g), HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .log_step_count_steps = HS_NEVER, .hooks = hooks),
+        NULL);
     while (hs_step_begin(s))
         hs_step_end(s);
     finish(s, g, 1000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model.h"
+#include "hook_list.h"
 
 typedef struct {
     double loss;
@@ -22,6 +22,10 @@ int main(void)
     test_set near = {1, 0}, far = {2, 0};
     hs_graph *g = new_graph(&m, &data);
     /* BLOCK */
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = 1000),
+                       /* BLOCK */
+                       {0}};
+    hs_session *s = open_with(g, hooks);
     train(s, &m, &data);
     finish(s, g, 1000);
     CHECK(near.runs == 10 && far.runs == 1);

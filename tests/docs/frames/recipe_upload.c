@@ -16,7 +16,11 @@ int main(void)
     model m = {0};
     reader data = {0};
     hs_graph *g = new_graph(&m, &data);
-    /* BLOCK */
+    hs_session *s = hs_training_session_open(hs_graph_backend(g),
+                                             HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .save_checkpoint_steps = 100,
+                                                                 .listeners = HS_LISTENERS({&uploader, NULL}),
+                                                                 .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 1000))),
+                                             NULL);
     train(s, &m, &data);
     finish(s, g, 1000);
     CHECK(!exists("run/model.ckpt-100.index") && exists("upload/100/model.ckpt-100.index"));
