@@ -109,6 +109,8 @@ def lines(*folders):
 counted = {r"([\d,]+) test functions in C": count(r"^static void \w+\(void \*\*state\)", "*.c"),
            r"in C, ([\d,]+) in Python": count(r"^    def test_", "*.py"),
            r"([\d,]+) lines of tests": lines("tests"), r"for ([\d,]+) lines of library": lines("src", "include"),
+           r"([\d,]+) behaviors of TensorFlow's": len({ident for path in (root / "tests").rglob("*.[cp]*") if path.suffix in (".c", ".py")
+               for ident in re.findall(r"(?:bh|ms|sm|sa|cm|tb|co|qr|sv|wr|rc)_\d+s?_", path.read_text())}),
            r"About ([\d,]+) calls": count(r"test_each_(?:allocation|file_call)\(", "*.c")}
 for expression, number in counted.items():
     shown = re.search(expression, (root / "docs/testing.md").read_text())
