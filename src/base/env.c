@@ -4,6 +4,7 @@
 #include "base/env.h"
 
 #include "base/c_locale.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "base/write_posix.h"
 
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static void *system_alloc(void *user, size_t bytes)
 {
@@ -75,11 +77,13 @@ static void system_log(void *user, hs_log_level level, const char *text)
 {
     static const char *const names[] = {"DEBUG", "INFO", "WARNING", "ERROR"};
     hs__write_signals signals;
+    char blanks[HS__BLANKS];
     (void)user;
     if (level < HS_LOG_INFO || level > HS_LOG_ERROR)
         return;
     hs__block_write_signals(&signals);
-    fprintf(stderr, "%s: %s\n", names[level], text);
+    hs__blank_line(blanks, STDERR_FILENO, atomic_exchange(&hs__stderr_line, 0));
+    fprintf(stderr, "%s%s: %s\n", blanks, names[level], text);
     hs__unblock_write_signals(&signals);
 }
 

@@ -3,6 +3,7 @@
  * of a terminal or below the previous one. hs_progress_print and hs_progress_clear let other threads print. */
 #include <hooksess/hooks/progress.h>
 
+#include "base/terminal.h"
 #include "base/text.h"
 #include "base/trigger.h"
 #include "base/write_posix.h"
@@ -14,22 +15,19 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* The line: rewritten in place on a terminal, otherwise printed below the previous one. Errors are ignored. */
 
 /* Wider lines are cut. A character has at most UTF8 bytes. */
-enum { MOST_COLUMNS = 500, USUAL_COLUMNS = 80, UTF8 = 4 };
-
-/* A terminal prints "^C" behind the line. */
-enum { ECHO_COLUMNS = 2 };
+enum { MOST_COLUMNS = HS__MOST_COLUMNS, UTF8 = 4 };
 
 typedef struct {
     int descriptor;
-    bool in_place;        /* the descriptor is a terminal */
-    atomic_bool dead;     /* a write failed: the reader has closed the pipe, for example */
-    atomic_int shown;     /* columns of the line on the terminal */
+    bool in_place;     /* the descriptor is a terminal */
+    atomic_bool dead;  /* a write failed: the reader has closed the pipe, for example */
+    atomic_int *shown; /* columns of the line on the terminal: hs__stderr_line or the next */
+    atomic_int own_shown;
     pthread_mutex_t lock; /* guards `text` and `bytes`, and keeps writes to a terminal in order */
     size_t bytes;
     char text[1 + MOST_COLUMNS * UTF8]; /* the line on the terminal, from the carriage return on */
@@ -40,20 +38,6 @@ static void put(progress_line *line, const char *text, size_t bytes)
     if (!line->dead && hs__write(line->descriptor, text, bytes) < 0 && errno != EAGAIN && errno != EWOULDBLOCK &&
         errno != ENOSPC)
         line->dead = true;
-}
-
-/* Queried each time, because the window may be resized. */
-static int columns(const progress_line *line)
-{
-    int found = 0;
-#ifdef TIOCGWINSZ
-    struct winsize size;
-    if (ioctl(line->descriptor, TIOCGWINSZ, &size) == 0)
-        found = size.ws_col;
-#endif
-    if (found <= 0)
-        found = USUAL_COLUMNS;
-    return found < MOST_COLUMNS ? found : MOST_COLUMNS;
 }
 
 /* Copies complete characters of text, up to `most` columns. Control characters become '?'. Returns the bytes. */
@@ -86,13 +70,13 @@ static void show_line(progress_line *line, const char *text)
         put(line, out, n);
         return;
     }
-    int width = columns(line) - 1; /* some terminals wrap a full line */
+    int width = hs__terminal_columns(line->descriptor) - 1; /* some terminals wrap a full line */
     out[n++] = '\r';
     n += copy(out + n, text, width, &used);
     pthread_mutex_lock(&line->lock);
     memcpy(line->text, out, n);
     line->bytes = n;
-    int before = atomic_exchange(&line->shown, used);
+    int before = atomic_exchange(line->shown, used);
     for (int i = used; i < before && i < width; i++)
         out[n++] = ' ';
     put(line, out, n);
@@ -102,16 +86,17 @@ static void show_line(progress_line *line, const char *text)
 /* Call with the lock held. */
 static void erase(progress_line *line)
 {
-    char out[MOST_COLUMNS + 2];
-    int shown = atomic_exchange(&line->shown, 0), width = columns(line) - 1;
-    if (!shown)
-        return;
-    shown += ECHO_COLUMNS;
-    int n = shown < width ? shown : width;
-    out[0] = '\r';
-    memset(out + 1, ' ', (size_t)n);
-    out[n + 1] = '\r';
-    put(line, out, (size_t)n + 2);
+    char out[HS__BLANKS];
+    put(line, out, hs__blank_line(out, line->descriptor, atomic_exchange(line->shown, 0)));
+}
+
+/* The line stays above the next text. */
+static void end_line(progress_line *line)
+{
+    pthread_mutex_lock(&line->lock);
+    if (atomic_exchange(line->shown, 0))
+        put(line, "\n", 1);
+    pthread_mutex_unlock(&line->lock);
 }
 
 /* The hook. */
@@ -189,7 +174,7 @@ static int columns_of(const char *text)
 static void fit_bar(progress *hook, int taken)
 {
     enum { LONG_BAR = 30, SHORT_BAR = 15, AROUND = 3, RESERVE = 4 };
-    const int now = columns(&hook->line);
+    const int now = hs__terminal_columns(hook->line.descriptor);
     int room = now - 1 - taken - AROUND;
     if (now != hook->bar_columns) {
         hook->bar = LONG_BAR;
@@ -259,16 +244,13 @@ static hs_code show_end(void *self, const hs_scalar_row *row, hs_error *err)
     hs__append(text, TEXT, ", took ");
     append_time(text, secs);
     show_step(hook, row->step, text);
+    end_line(&hook->line); /* the log may follow, which would blank it */
     return HS_OK;
 }
 
 static void close_sink(void *self)
 {
-    progress_line *line = &((progress *)self)->line;
-    pthread_mutex_lock(&line->lock);
-    if (atomic_exchange(&line->shown, 0))
-        put(line, "\n", 1);
-    pthread_mutex_unlock(&line->lock);
+    end_line(&((progress *)self)->line);
 }
 
 static void destroy_sink(void *self)
@@ -301,6 +283,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     const hs_progress_options *options = given;
     line->descriptor = options->descriptor ? (int)options->descriptor : STDERR_FILENO;
     line->in_place = isatty(line->descriptor) == 1;
+    line->shown = hs__is_stderr_terminal(line->descriptor) ? &hs__stderr_line : &line->own_shown;
     pthread_mutex_init(&line->lock, NULL);
     hook->last_step = options->last_step;
     hook->begin_step = hook->begin_ns = -1;
@@ -330,13 +313,13 @@ void hs_progress_print(hs_hook hook, const char *text)
         return;
     progress_line *line = &((progress *)hook.self)->line;
     pthread_mutex_lock(&line->lock);
-    int shown = atomic_load(&line->shown);
+    int shown = atomic_load(line->shown);
     erase(line);
     put(line, text, strlen(text));
     put(line, "\n", 1);
     if (shown) {
         put(line, line->text, line->bytes);
-        atomic_store(&line->shown, shown);
+        atomic_store(line->shown, shown);
     }
     pthread_mutex_unlock(&line->lock);
 }

@@ -9,6 +9,7 @@ forks.c.o:once
 locks_posix.c.o:holds             the locks of the process, as the kernel's locks are the process's
 locks_posix.c.o:mutex
 locks_posix.c.o:once
+terminal.c.o:hs__stderr_line  the line without a newline on stderr, which is the process's
 redirect_posix.c.o:newest         where files are in a trial of a resume, a process that the tool has started
 session.c.o:n_open         how many sessions are open, for a warning when the program ends
 session.c.o:opened_in

@@ -18,10 +18,11 @@ typedef struct {
     size_t used;
 } program;
 
-/* Its options: a step at which it waits for a byte, whether it saves, writes to its output and closes its session. */
+/* Its options: a step at which it waits for a byte, whether it saves, writes to its output, shows its progress and closes
+ * its session. */
 typedef struct {
     int64_t waits_at;
-    bool saves, prints, leaves_open;
+    bool saves, prints, shows_progress, leaves_open;
 } habits;
 
 enum { LAST_STEP = 6 };
@@ -38,7 +39,8 @@ static int train(const program *p, const habits *does)
                            .hooks = HS_HOOKS(hs_stop_at_step(.last_step = LAST_STEP),
                                              does->saves
                                                  ? hs_checkpoint_saver(.checkpoint_dir = p->directory, .every_n_steps = 2)
-                                                 : (hs_hook){0})),
+                                                 : (hs_hook){0},
+                                             does->shows_progress ? hs_progress(.last_step = LAST_STEP) : (hs_hook){0})),
         NULL);
     for (int64_t step = 1; hs_step_begin(session); step++) {
         if (does->prints)
@@ -167,6 +169,20 @@ static void without_a_saver_it_does_not_speak_of_saving(void **state)
     assert_int_equal(exit_code(p), 128 + SIGINT);
 }
 
+static void lines_of_the_log_begin_where_the_progress_stood(void **state)
+{
+    program *p = *state;
+    start(p, (habits){.saves = true, .shows_progress = true}, true);
+    await(p, NULL);
+    assert_int_equal(exit_code(p), 0);
+    assert_contains(p->text, "\rstep 1/6 16.7%");
+    assert_contains(p->text, "  \rINFO: ");
+    for (const char *at = p->text; (at = strstr(at, "INFO: ")); at++)
+        assert_true(at == p->text || at[-1] == '\n' || at[-1] == '\r');
+    assert_contains(p->text, "\rstep 6/6 100.0%");
+    assert_contains(strstr(p->text, "step 6/6 100.0%"), "took 0:0");
+}
+
 static void a_log_in_a_pipe_has_only_the_line_after_the_step(void **state)
 {
     program *p = *state;
@@ -220,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         in_terminal(the_first_ctrl_c_is_answered_before_the_step_ends),
         in_terminal(without_a_saver_it_does_not_speak_of_saving),
+        in_terminal(lines_of_the_log_begin_where_the_progress_stood),
         in_terminal(a_log_in_a_pipe_has_only_the_line_after_the_step),
         in_terminal(a_closed_terminal_stops_and_saves),
         in_terminal(an_output_without_a_reader_does_not_end_the_training),

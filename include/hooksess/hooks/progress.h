@@ -18,8 +18,9 @@
  * The hook writes to the descriptor directly, not through the log or stdio. A failing write never fails the training and
  * raises no SIGPIPE: text for a full descriptor is dropped, and after another error the hook writes nothing more.
  *
- * If the program or its log writes to the same terminal, call hs_progress_print() for each line, or hs_progress_clear()
- * before it (examples/trainer/log.c). In a group only rank 0 calls the hook.
+ * The default log blanks the progress line before it writes to the same terminal. If the program or its own logger writes
+ * there, call hs_progress_print() for each line, or hs_progress_clear() before it (examples/trainer/log.c). In a group only
+ * rank 0 calls the hook.
  *
  * Threads: any thread, at any time. */
 
