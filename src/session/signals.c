@@ -50,12 +50,20 @@ static void append(char *text, size_t *used, const char *more)
         text[(*used)++] = *more++;
 }
 
-/* The first Ctrl-C in a terminal: the step may end much later. Called by the handler, so it cannot log. The progress may
- * stand on the line of the cursor. */
-static void answer(struct hs_session *session)
+/* Answers a Ctrl-C in a terminal. Called by the handler, so it cannot log. The progress may stand on the line of the
+ * cursor. */
+static void answer(const char *text, size_t bytes)
+{
+    const int error = errno;
+    while (write(STDERR_FILENO, text, bytes) < 0 && errno == EINTR)
+        continue;
+    errno = error;
+}
+
+/* The step may end much later. */
+static void answer_first(struct hs_session *session)
 {
     const int64_t step = atomic_load_explicit(&session->signals.next_step, memory_order_relaxed);
-    const int error = errno;
     char text[160], digits[24];
     size_t used = 0, at = sizeof digits - 1;
     append(text, &used, "\nSIGINT: finishing");
@@ -68,9 +76,17 @@ static void answer(struct hs_session *session)
     }
     append(text, &used,
            session->signals.saves ? ", then saving; Ctrl-C again to stop without saving\n" : ", then stopping\n");
-    while (write(STDERR_FILENO, text, used) < 0 && errno == EINTR)
-        continue;
-    errno = error;
+    answer(text, used);
+}
+
+static void answer_second(struct hs_session *session)
+{
+    char text[160];
+    size_t used = 0;
+    append(text, &used, "\nSIGINT: stopping");
+    append(text, &used, session->signals.saves ? " without saving" : "");
+    append(text, &used, "; Ctrl-C again to end the process\n");
+    answer(text, used);
 }
 
 /* The first signal requests a stop, the second a stop without a save. Returns true from the third on, which gets the
@@ -89,7 +105,7 @@ static bool record_signal(struct hs_session *session, int signal)
         atomic_store(&session->signals.first_ns, now_ns());
         hs__add_stops(session, HS__STOP_REQUESTED);
         if (signal == SIGINT && session->signals.answers)
-            answer(session);
+            answer_first(session);
         return false;
     }
     if (signal == SIGHUP)
@@ -97,7 +113,10 @@ static bool record_signal(struct hs_session *session, int signal)
     int64_t first_ns = atomic_load(&session->signals.first_ns); /* 0: another thread is recording the first signal */
     if (!first_ns || now_ns() - first_ns < SAME_SIGNAL_NS)
         return false;
-    return hs__add_stops(session, HS__STOP_OUTSIDE) & HS__STOP_UNSAVED;
+    const bool third = hs__add_stops(session, HS__STOP_OUTSIDE) & HS__STOP_UNSAVED;
+    if (!third && signal == SIGINT && session->signals.answers)
+        answer_second(session);
+    return third;
 }
 
 static void call_action(const struct sigaction *action, int signal, siginfo_t *info, void *context)

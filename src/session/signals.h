@@ -8,9 +8,9 @@
 
 /* Signals that stop a session. signals.c writes the members. */
 typedef struct hs__signals {
-    bool handled;      /* hs_session_options.signals */
-    bool answers;      /* the first Ctrl-C at once: on rank 0, if standard error is a terminal; with the next two */
-    atomic_bool saves; /* the session has a checkpoint saver, or was saved */
+    bool handled;                  /* hs_session_options.signals */
+    bool answers;                  /* Ctrl-C at once: on rank 0, if standard error is a terminal; with the next two */
+    atomic_bool saves;             /* the session has a checkpoint saver, or was saved */
     atomic_int_fast64_t next_step; /* that the next run or the current one makes; 0: unknown, or none */
     double grace_secs;             /* 0: no limit, or not handled */
     atomic_int first;              /* the first signal that requested a stop */

@@ -14,7 +14,7 @@ group_tcp_rendezvous.c.o:hs__write   the rendezvous file
 locks_posix.c.o:hs__write   who has a lock
 progress.c.o:hs__write   the progress line, to the descriptor that the program gave
 write_posix.c.o:write    all of these but the logger
-signals.c.o:write        the answer to the first Ctrl-C in a terminal, in the handler
+signals.c.o:write        the answers to Ctrl-C in a terminal, in the handler
 signals.c.o:raise        a signal that was caught, to what was there before
 resume_trial.c.o:raise   the end of a trial of a resume, a process that the tool has started
 "

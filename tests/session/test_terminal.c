@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program in a terminal, or with a pipe as its output: what it says, and that it saves. */
 #define _GNU_SOURCE /* posix_openpt */
+#include "support/clock.h"
 #include "support/test.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +69,7 @@ static int setup(void **state)
 {
     program *p = calloc(1, sizeof *p);
     p->directory = test_make_directory();
+    atomic_store(clock_ahead_ns, 0);
     *state = p;
     return 0;
 }
@@ -139,6 +142,12 @@ static void type_ctrl_c(const program *p)
     assert_int_equal(write(p->shows, "\x03", 1), 1);
 }
 
+/* Moves the clock of the program: otherwise two signals count as one. */
+static void let_it_be_later(void)
+{
+    atomic_store(clock_ahead_ns, 600000000);
+}
+
 static void let_the_step_end(const program *p)
 {
     assert_int_equal(write(p->ends[1], "x", 1), 1);
@@ -165,6 +174,9 @@ static void without_a_saver_it_does_not_speak_of_saving(void **state)
     await(p, "in the step");
     type_ctrl_c(p);
     await(p, "\nSIGINT: finishing step 4, then stopping\r\n");
+    let_it_be_later();
+    type_ctrl_c(p);
+    await(p, "\nSIGINT: stopping; Ctrl-C again to end the process\r\n");
     let_the_step_end(p);
     assert_int_equal(exit_code(p), 128 + SIGINT);
 }
@@ -181,6 +193,22 @@ static void lines_of_the_log_begin_where_the_progress_stood(void **state)
         assert_true(at == p->text || at[-1] == '\n' || at[-1] == '\r');
     assert_contains(p->text, "\rstep 6/6 100.0%");
     assert_contains(strstr(p->text, "step 6/6 100.0%"), "took 0:0");
+}
+
+static void each_ctrl_c_has_its_answer(void **state)
+{
+    program *p = *state;
+    int status;
+    start(p, (habits){.waits_at = 4, .saves = true}, true);
+    await(p, "in the step");
+    type_ctrl_c(p);
+    await(p, "then saving; Ctrl-C again to stop without saving\r\n");
+    let_it_be_later();
+    type_ctrl_c(p);
+    await(p, "\nSIGINT: stopping without saving; Ctrl-C again to end the process\r\n");
+    type_ctrl_c(p);
+    assert_int_equal(waitpid(p->child, &status, 0), p->child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
 }
 
 static void a_log_in_a_pipe_has_only_the_line_after_the_step(void **state)
@@ -236,11 +264,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         in_terminal(the_first_ctrl_c_is_answered_before_the_step_ends),
         in_terminal(without_a_saver_it_does_not_speak_of_saving),
+        in_terminal(each_ctrl_c_has_its_answer),
         in_terminal(lines_of_the_log_begin_where_the_progress_stood),
         in_terminal(a_log_in_a_pipe_has_only_the_line_after_the_step),
         in_terminal(a_closed_terminal_stops_and_saves),
         in_terminal(an_output_without_a_reader_does_not_end_the_training),
         in_terminal(an_exit_with_an_open_session_logs_a_warning),
     };
+    clock_ahead_ns = mmap(NULL, sizeof *clock_ahead_ns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(clock_ahead_ns != MAP_FAILED);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

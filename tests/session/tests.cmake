@@ -25,6 +25,7 @@ add_test(NAME session/exceptions COMMAND session_exceptions)
 
 hooksess_test(session queued_session)
 hooksess_test(session terminal)
+hooksess_move_clock(session terminal)
 foreach(module IN ITEMS signals signal_rules)
   hooksess_test(session ${module} session/stand.c session/signaled.c)
   # A race in a process that the test starts must fail the test.
