@@ -7,6 +7,8 @@ FILES = ("FILE", "PATH", "A", "B", "FROM", "TO")
 
 def kind(operand, is_option=False):
     """How a value is completed: prefix (of a checkpoint), file, directory, command, or "" for nothing."""
+    if operand == "NAME":
+        return ""
     if operand == "PROGRAM":
         return "command"
     if operand == "PREFIX":
@@ -27,7 +29,7 @@ def bash(tool):
     for command in tool.commands:
         words = " ".join(name for name, _ in command.options)
         values = " ".join(f"{name}={kind(value, True)}" for name, value in command.options if value)
-        operand = kind(command.operands[-1]) if command.operands else ""
+        operand = next(filter(None, map(kind, reversed(command.operands))), "")
         options.append(f'    "{command.words}") options="--help{" " + words if words else ""}" values="{values}" operand={operand or "none"} ;;')
     return f"""# SPDX-License-Identifier: Apache-2.0
 # bash completion of hooksess

@@ -89,17 +89,6 @@ static difference difference_of(const char *name, const hs_tensor *a, const hs_t
     return d;
 }
 
-/* The index of element `flat` in each dimension. */
-static hs_shape index_in(const hs_shape *shape, uint64_t flat)
-{
-    hs_shape index = {.rank = shape->rank};
-    for (int32_t i = shape->rank; i-- > 0;) {
-        index.dims[i] = (int64_t)(flat % (uint64_t)shape->dims[i]);
-        flat /= (uint64_t)shape->dims[i];
-    }
-    return index;
-}
-
 /* Comparing two checkpoints. */
 
 typedef struct {

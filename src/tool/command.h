@@ -51,6 +51,7 @@ struct command {
 
 int checkpoint_ls(const struct call *call);
 int checkpoint_stat(const struct call *call);
+int checkpoint_cat(const struct call *call);
 int checkpoint_verify(const struct call *call);
 int checkpoint_diff(const struct call *call);
 int checkpoint_convert(const struct call *call);

@@ -56,6 +56,21 @@ static const struct command commands[] = {
      checkpoint_stat,
      no_findings},
     {"checkpoint",
+     "cat",
+     "[--json] PREFIX NAME",
+     "print the elements of a tensor",
+     "Prints dtype, shape and size of a tensor, and its first 100 elements. A line\n"
+     "begins with the index of its first element; each row of the last dimension\n"
+     "begins a line. Complex numbers are printed as 3-4i, strings in quotes.\n"
+     "\n"
+     "--json prints one object of \"name\", \"dtype\", \"shape\" and \"values\": an array of\n"
+     "all elements, in row-major order. NaN and infinity are null, and a complex\n"
+     "number is an array of its two parts.\n",
+     2,
+     {[OPTION_JSON] = true},
+     checkpoint_cat,
+     no_findings},
+    {"checkpoint",
      "verify",
      "[--json] PREFIX",
      "verify all checksums",

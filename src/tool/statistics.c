@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statistics of the numbers in tensors. */
+/* The numbers in tensors, and their statistics. */
 #include "statistics.h"
 
 #include <math.h>
@@ -27,6 +27,16 @@ long double number_at(const hs_tensor *tensor, size_t index)
     default:
         return (long double)hs_tensor_number(tensor, index);
     }
+}
+
+hs_shape index_in(const hs_shape *shape, uint64_t flat)
+{
+    hs_shape index = {.rank = shape->rank};
+    for (int32_t i = shape->rank; i-- > 0;) {
+        index.dims[i] = (int64_t)(flat % (uint64_t)shape->dims[i]);
+        flat /= (uint64_t)shape->dims[i];
+    }
+    return index;
 }
 
 bool is_complex(hs_dtype dtype)

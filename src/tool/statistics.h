@@ -4,11 +4,14 @@
 
 #include <hooksess/tensor.h>
 
-/* Statistics of the elements of tensors. Sums are long doubles, which on most machines lose fewer digits in a billion
- * additions. */
+/* The elements of tensors, and their statistics. Sums are long doubles, which on most machines lose fewer digits in a
+ * billion additions. */
 
 /* Element `index` of a host tensor of real numbers. 64-bit integers are exact if long double has 64 bits of precision. */
 long double number_at(const hs_tensor *tensor, size_t index);
+
+/* The index of element `flat` in each dimension. */
+hs_shape index_in(const hs_shape *shape, uint64_t flat);
 
 bool is_complex(hs_dtype dtype);
 bool is_whole(hs_dtype dtype);

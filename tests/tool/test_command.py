@@ -7,8 +7,8 @@ import unittest
 from event_files import scalars, start, version
 from support import BUILD, SOURCE, TIMEOUT, TOOL, ToolCase, run
 
-COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff"),
-            ("checkpoint", "convert"), ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact"),
+COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "cat"), ("checkpoint", "verify"),
+            ("checkpoint", "diff"), ("checkpoint", "convert"), ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact"),
             ("events", "plot"), ("status",), ("outcome",), ("verify-resume",)]
 
 
@@ -125,6 +125,7 @@ class CommandLine(ToolCase):
                 ("events", "plot", "loss"), ("status",), ("outcome",):
             index = ", and no checkpoint (no/run.index does not exist)" * (words[0] == "checkpoint")
             self.assertEqual(self.says(*words, "no/run"), f"hooksess: no/run: No such file or directory{index}\n")
+        self.assertIn("no/run: No such file or directory, and no", self.says("checkpoint", "cat", "no/run", "x"))
         self.assertIn("no/run: No such file or directory, and no", self.says("checkpoint", "convert", "no/run", "m.safetensors"))
 
     def test_another_file_is_said_to_be_no_checkpoint(self):
@@ -150,6 +151,7 @@ class CommandLine(ToolCase):
         self.assertIn("compact: expected DIRECTORY, not 0 arguments\n", self.says("events", "compact", "--delete"))
         self.assertIn("plot: expected TAG PATH ..., not 1 argument\n", self.says("events", "plot", "loss"))
         self.assertIn("verify-resume: expected PROGRAM ..., not 0 arguments\n", self.says("verify-resume"))
+        self.assertIn("cat: expected PREFIX NAME, not 1 argument\n", self.says("checkpoint", "cat", "m"))
         self.assertIn("diff: expected A B, not 1 argument\n", self.says("checkpoint", "diff", "--json", "a"))
 
     def test_the_tool_may_have_another_name(self):
@@ -214,7 +216,7 @@ class Memory(ToolCase):
         self.make("m", {"a": ("float", [2], [1, 2]), "step": ("int64", [], [3])})
         self.make("n", {"a": ("float", [2], [1, 3])})
         self.write("events.out.tfevents.0000000001.a", version() + start(1) + scalars(1, loss=1, rate=2))
-        for command in "checkpoint ls m", "checkpoint stat m", "checkpoint verify m", "checkpoint diff m n", "events ls .", \
+        for command in "checkpoint ls m", "checkpoint stat m", "checkpoint cat m a", "checkpoint verify m", "checkpoint diff m n", "events ls .", \
                 "events cat .", "events plot loss .", "events check .":
             for option in "", " --json":
                 status, expected, said, _ = self.run_failing(command + option, 0)

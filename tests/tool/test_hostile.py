@@ -29,6 +29,7 @@ class Claims(ToolCase):
         self.assertIn("\ngood ", output)
         self.assertIn("'bad'", said)
         self.assertNotIn("out of memory", said)
+        self.assertIn("'bad'", self.says("checkpoint", "cat", "m", "bad"))
         output, said = self.tool("checkpoint", "verify", "m", status=verified)
         self.assertEqual("bad" in output + said, verified != 0)
         self.assertNotIn("'good'", output + said)
