@@ -341,12 +341,13 @@ class Run(TrainerCase):
         self.project = self.directory / "project"
         self.put("project/cmake/install-packages.sh", "exit 0\n")
         self.put("bin/cmake", "#!/bin/sh\nexit 0\n")
-        shutil.copy(support.SOURCE / "examples/run", self.put("project/examples/run", ""))
+        for name in "examples/run", "examples/trainer/options.c":
+            shutil.copy(support.SOURCE / name, self.put(f"project/{name}", ""))
         self.put("project/build/release/examples/trainer/trainer", f'#!/bin/sh\nexec "{TRAINER}" "$@"\n')
 
     def put(self, name, text):
         file = self.directory / name
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(0o755)
         return file
@@ -372,6 +373,22 @@ class Run(TrainerCase):
         self.assertEqual(tf.train.latest_checkpoint(str(self.caller / "mine")), str(self.caller / "mine/model.ckpt-20"))
         self.assertTrue((self.caller / "mine.losses").exists())
         self.assertEqual([path for path in self.project.rglob("*") if "mine" in path.name], [])
+
+    def test_an_unknown_option_is_refused_before_the_build(self):
+        for given, said in (["--foo"], "unrecognized option '--foo'"), (["--epochs"], "option '--epochs' requires an argument"), \
+                (["--fresh=1"], "option '--fresh' doesn't allow an argument"), (["--s", "1"], "option '--s' is ambiguous"), \
+                (["fresh"], "only options are expected, not: 'fresh'"):
+            command = ["../project/examples/run", *SMALL, *given]
+            done = subprocess.run(command, cwd=self.caller, env={**self.environment(), "LC_ALL": "C"}, capture_output=True, text=True, timeout=TIMEOUT)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertTrue(done.stderr.endswith("Try '../project/examples/run --help'.\n"), done.stderr)
+        self.assertFalse((self.project / "build/run.log").exists())
+
+    def test_the_trainers_help_names_its_options(self):
+        text = (support.SOURCE / "examples/trainer/options.c").read_text()
+        tables = text[text.index("numbers[] = {"):text.index("N_OTHERS =")]
+        self.assertEqual(set(re.findall(r'^    "  --([a-z-]+) ', text, re.M)), set(re.findall(r'\{"([a-z-]+)", ', tables)))
 
     def test_without_any_the_model_is_in_the_project(self):
         model = self.project / "build/runs/fashion-mnist"
