@@ -25,7 +25,8 @@ typedef struct {
     const char *directory, *base;
     listed_file *files;
     size_t n, capacity;
-    bool no_memory; /* some files are missing */
+    bool no_memory;     /* some files are missing */
+    hs_log_level level; /* for what hs__abandon_later logs */
 } listing;
 
 static int collect(void *user, const char *name)
@@ -275,7 +276,7 @@ static hs_code free_names(const listing *all, size_t n, hs_error *err)
         if (!prefix) {
             code = hs__no_memory(err, strlen(all->files[i].name), "a path");
         } else if (!hs__checkpoint_missing(all->env, prefix)) {
-            hs_log(all->env, HS_LOG_WARNING, "deleting '%s' to reuse its name", prefix);
+            hs_log(all->env, all->level, "deleting '%s' to reuse its name", prefix);
             hs__deletion_add(&deletion, prefix);
             changed = true;
         }
@@ -306,7 +307,7 @@ static hs_code abandon(const listing *all, const hs__map *names, hs_error *err)
     for (size_t i = 0; !code && i < n; i++) {
         const listed_file *file = &all->files[i];
         const int stem = (int)file->parsed.stem;
-        hs_log(all->env, HS_LOG_WARNING,
+        hs_log(all->env, all->level,
                "checkpoint '%s/%.*s' is later than the step being saved; renamed to '%.*s" HS__ABANDONED "'",
                all->directory, stem, file->name, stem, file->name);
     }
@@ -314,9 +315,9 @@ static hs_code abandon(const listing *all, const hs__map *names, hs_error *err)
 }
 
 hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, const char *base, int64_t step,
-                          const hs__kept_checkpoint *kept, size_t n, hs_error *err)
+                          const hs__kept_checkpoint *kept, size_t n, hs_log_level level, hs_error *err)
 {
-    listing all = {.env = env, .directory = held->path, .base = base};
+    listing all = {.env = env, .directory = held->path, .base = base, .level = level};
     hs__map names;
     hs__map_init(&names, env);
     hs_code code = hs__list(env, held->path, collect, &all, err);

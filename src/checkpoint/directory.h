@@ -34,8 +34,9 @@ void hs__release_directory(hs__held_directory *held, const hs_env *env);
 #define HS__ABANDONED ".abandoned"
 
 /* Renames the checkpoints BASE-STEP of the directory that are later than `step` and not among the `n` kept ones: they
- * belong to an abandoned branch of the training, and a restore would take them as later than `step`. */
+ * belong to an abandoned branch of the training, and a restore would take them as later than `step`. Logs each at `level`.
+ */
 hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, const char *base, int64_t step,
-                          const hs__kept_checkpoint *kept, size_t n, hs_error *err);
+                          const hs__kept_checkpoint *kept, size_t n, hs_log_level level, hs_error *err);
 
 #endif

@@ -100,7 +100,8 @@ static hs_code abandon_branch(const hs__save_request *request, hs_error *err)
     if (step < 0 || (held->branch_clear && from < 0))
         return HS_OK;
     hs_code code = hs__abandon_later(held, &directory->saver->env, hs__path_base(request->prefix),
-                                     from >= 0 && from < step ? from : step, directory->kept, directory->n_kept, err);
+                                     from >= 0 && from < step ? from : step, directory->kept, directory->n_kept,
+                                     request->is_own_branch ? HS_LOG_INFO : HS_LOG_WARNING, err);
     held->branch_clear = !code;
     held->needs_sweep = code != HS_OK;
     return code;

@@ -12,6 +12,7 @@ typedef struct hs__save_request {
     int64_t step;
     hs_save_options options; /* complete, with a state_file */
     int64_t branch_step;     /* later checkpoints are of an abandoned branch; -1: none are known */
+    bool is_own_branch;      /* of this training, which returned to an earlier step. False: of another one */
     uint64_t opened;         /* of the session, as in hs__saver_directory */
     int64_t restores;
     hs_raw_session *session;   /* in a background save only its address is used */

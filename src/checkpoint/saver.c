@@ -210,13 +210,14 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
     return HS_OK;
 }
 
-/* The step after which checkpoints BASE-STEP of the directory are of an abandoned branch: if this session has returned to
- * an earlier step since it last saved there, the earliest such step. If it saves there for the first time, checkpoints of
- * another training may be there: after a restore from there or from memory, it is the same; otherwise, the step that it
- * saves. -1: there are no such checkpoints. */
-static int64_t find_branch_step(const hs__saver_directory *directory, const hs_raw_session *session, const char *base,
-                                int64_t step)
+/* Sets the branch of a request: the step after which checkpoints BASE-STEP of the directory are of an abandoned branch. If
+ * this session has returned to an earlier step since it last saved there, the earliest such step. If it saves there for the
+ * first time, checkpoints of another training may be there: after a restore from there or from memory, it is the same;
+ * otherwise, the step that it saves. -1: there are no such checkpoints. */
+static void find_branch(hs__save_request *request, const char *base)
 {
+    const hs__saver_directory *directory = request->directory;
+    const hs_raw_session *session = request->session;
     const char *from = session->restored_from;
     const size_t length = strlen(base);
     const bool same_session = directory->opened == session->first_opened;
@@ -226,9 +227,11 @@ static int64_t find_branch_step(const hs__saver_directory *directory, const hs_r
     if (from_here && restores < session->restores)
         restores = session->is_newest ? session->restores : session->restores - 1;
     const int64_t branch_step = hs__raw_session_branch_step(session, restores);
+    request->is_own_branch = same_session || from_here;
     if (branch_step >= 0 && (from_here || !from || (same_session && session->is_return)))
-        return branch_step;
-    return same_session || from_here ? -1 : step;
+        request->branch_step = branch_step;
+    else
+        request->branch_step = request->is_own_branch ? -1 : request->step;
 }
 
 /* Saves, or starts a save in the background. */
@@ -256,7 +259,7 @@ static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *
     /* No save is in progress, so that the list of kept checkpoints and the branch are those of now. */
     if (!(request.directory = hs__saver_use_directory(saver, prefix, err)))
         return HS_RESOURCE_EXHAUSTED;
-    request.branch_step = find_branch_step(request.directory, session, hs__path_base(prefix), step);
+    find_branch(&request, hs__path_base(prefix));
     hs__save_list list;
     code = hs__save_list_make(&list, &saver->env, &saver->selection, session, err);
     if (!code && !options->no_meta_graph) {

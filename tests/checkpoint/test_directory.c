@@ -500,6 +500,7 @@ static void a_rollback_renames_the_abandoned_branch(void **state)
     assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err), &f->err);
     save_at(f, 2);
     assert_contains(f->t.log, "model.ckpt-4' is later than the step being saved; renamed to 'model.ckpt-4.abandoned'");
+    assert_lacks(f->t.log, "WARNING");
     assert_false(has_file(f, 3, "index") || has_file(f, 3, DATA) || has_file(f, 4, "meta"));
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 4, "abandoned"), &f->err);
     assert_non_null(reader);
@@ -508,6 +509,16 @@ static void a_rollback_renames_the_abandoned_branch(void **state)
     assert_true(model_is(&f->m, 2));
     hold_again(f);
     assert_int_equal(test_count_files(f->directory, ".abandoned."), 2 * 3);
+}
+
+static void it_warns_that_checkpoints_of_another_training_are_renamed(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 4);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
+    save_at(f, 2); /* nothing was restored */
+    assert_contains(f->t.log, "WARNING: checkpoint '");
+    assert_contains(f->t.log, "model.ckpt-4' is later than the step being saved; renamed to 'model.ckpt-4.abandoned'");
 }
 
 static hs_code take_over(test_env *t, void *user)
@@ -715,6 +726,7 @@ int main(void)
         with_fixture(an_edited_state_file_decides),
         with_fixture(other_series_are_no_successors),
         with_fixture(a_rollback_renames_the_abandoned_branch),
+        with_fixture(it_warns_that_checkpoints_of_another_training_are_renamed),
         with_fixture(a_saver_that_takes_over_abandons_later_checkpoints_and_deletes_expired_ones),
         with_fixture(checkpoints_saved_after_a_rollback_stay),
         with_fixture(abandoned_ones_are_not_restored),

@@ -234,6 +234,8 @@ static void after_a_resume_it_restores_the_checkpoint_of_the_best_step(void **st
     assert_int_equal(resume(s, values, 3, restoring(3)), 3);
     assert_int_equal(resume(s, values, 9, restoring(3)), 2);
     assert_contains(s->t.log, "step 2: restored the best state (m = 2)");
+    assert_contains(s->t.log, "model.ckpt-5' is later than the step being saved; renamed to 'model.ckpt-5.abandoned'");
+    assert_lacks(s->t.log, "WARNING");
     assert_int_equal(latest_step(s->directory), 2);
     assert_int_equal(resume(s, values, 9, restoring(3)), 2);
     assert_int_equal(s->outcome.reason, HS_REASON_ALREADY_DONE);
