@@ -57,7 +57,17 @@ static hs_code choose_path(const hs_summary_writer *writer, const char *host, lo
     }
 }
 
-/* If another writer of this process chooses the same name at the same time, the count distinguishes them. */
+/* Whether a file of this writer has or had this path. If it was deleted, readers may still have it open: they would not see
+ * a new file of the same name. */
+static bool is_used(const hs_summary_writer *writer, const char *path)
+{
+    bool used = writer->path && strcmp(writer->path, path) == 0;
+    for (size_t i = 0; i < writer->n_old && !used; i++)
+        used = strcmp(writer->old_paths[i], path) == 0;
+    return used;
+}
+
+/* The count distinguishes names that this process chooses in the same second. */
 static hs_code open_new(hs_summary_writer *writer, hs__file *file, char **path, hs_error *err)
 {
     char host[128] = "host";
@@ -68,7 +78,8 @@ static hs_code open_new(hs_summary_writer *writer, hs__file *file, char **path, 
         hs_code code = choose_path(writer, host, &seconds, count, path, err);
         if (code)
             return code;
-        if (!(code = hs__file_open(file, &writer->env, *path, HS_OPEN_NEW, err)))
+        code = is_used(writer, *path) ? HS_ALREADY_EXISTS : hs__file_open(file, &writer->env, *path, HS_OPEN_NEW, err);
+        if (!code)
             return HS_OK;
         hs__free(&writer->env, *path);
         *path = NULL;
