@@ -7,15 +7,24 @@
 
 #include <math.h>
 
-/* "gradient 'w', float [2,3], is not finite: first at [0,1] (element 1); 2 NaN, ... of 6, the other elements from ..." */
+/* "loss 'loss' is NaN", or
+ * "gradient 'w', float [2,3], is not finite: first at [0,1] (element 1); 2 NaN, ... of 6, the other elements from ..." */
 void hs__describe_nonfinite(char *text, size_t size, const char *what, const char *name, const hs_tensor *host,
                             const hs_nonfinite *bad)
 {
     char shape[HS_SHAPE_TEXT_SIZE], position[HS_SHAPE_TEXT_SIZE];
     const size_t n = host->bytes / hs_dtype_size(host->dtype);
+    const bool is_complex = host->dtype == HS_COMPLEX64 || host->dtype == HS_COMPLEX128;
     const hs_shape of = hs_tensor_shape(host);
     hs_shape at = of;
     int64_t rest = bad->first_index;
+    if (n == 1 && !is_complex) {
+        hs__snprintf(text, size, "%s '%.256s' is %s", what, name,
+                     bad->nan                 ? "NaN"
+                     : bad->positive_infinity ? "+infinity"
+                                              : "-infinity");
+        return;
+    }
     for (int i = of.rank - 1; i >= 0; i--) {
         at.dims[i] = rest % of.dims[i];
         rest /= of.dims[i];
@@ -27,7 +36,7 @@ void hs__describe_nonfinite(char *text, size_t size, const char *what, const cha
                  hs_shape_text(&at, position, sizeof position), (long long)bad->first_index, (unsigned long long)bad->nan,
                  (unsigned long long)bad->positive_infinity, (unsigned long long)bad->negative_infinity, n);
     double least = INFINITY, most = -INFINITY;
-    for (size_t i = 0; i < n && host->dtype != HS_COMPLEX64 && host->dtype != HS_COMPLEX128; i++) {
+    for (size_t i = 0; i < n && !is_complex; i++) {
         const double number = hs_tensor_number(host, i);
         if (isfinite(number)) {
             least = fmin(least, number);

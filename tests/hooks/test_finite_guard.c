@@ -39,10 +39,24 @@ static void the_message_has_index_counts_and_range(void **state)
 static void without_finite_elements_no_range_is_logged(void **state)
 {
     stage *s = *state;
-    hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &bad);
+    const float values[] = {NAN, -INFINITY};
+    hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), values);
     assert_int_equal(run_on_value(s, &loss), HS_FAILED_PRECONDITION);
-    assert_contains(s->err.message, "first at [] (element 0); 1 NaN, 0 +infinity, 0 -infinity of 1");
-    assert_lacks(s->err.message, "others");
+    assert_contains(s->err.message, "first at [0] (element 0); 1 NaN, 0 +infinity, 1 -infinity of 2");
+    assert_lacks(s->err.message, "other");
+}
+
+static void the_message_of_a_single_number_has_its_value(void **state)
+{
+    stage *s = *state;
+    const float values[] = {NAN, INFINITY, -INFINITY};
+    static const char *const says[] = {"gradient 'loss' is NaN", "gradient 'loss' is +infinity",
+                                       "gradient 'loss' is -infinity"};
+    for (int i = 0; i < 3; i++) {
+        hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &values[i]);
+        assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, says[i]);
+        assert_lacks(s->err.message, "element");
+    }
 }
 
 /* Zero bits are finite, and bits that are all set are a NaN. Types without NaN and complex types are refused. */
@@ -363,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(the_message_has_index_counts_and_range),
         with_stage(without_finite_elements_no_range_is_logged),
+        with_stage(the_message_of_a_single_number_has_its_value),
         with_stage(four_types_are_watched),
         with_stage(infinities_of_the_short_types),
         with_stage(no_elements_are_finite),

@@ -388,7 +388,7 @@ static void each_loss_has_its_own_values(void **state)
     t->norm = 100;
     t->values[12] = (double)INFINITY;
     assert_ok(poisoned_run(t->p, "train", 1), &t->p->s->err);
-    assert_contains(t->p->s->t.log, "WARNING: step 12: loss 'measure:0', double [], is not finite");
+    assert_contains(t->p->s->t.log, "WARNING: step 12: loss 'measure:0' is +infinity");
     stage_close(t->p->s);
 }
 

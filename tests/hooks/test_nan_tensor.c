@@ -121,8 +121,8 @@ static void bh_098s_nan_fails_the_run(void **state)
     open_on_series(s, HS_NAN_FAIL, (double[]){1, NOT_A_NUMBER}, 2);
     stage_run(s, "train", 1, 0);
     assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err,
-                 "hook 'nan_tensor', after_run at step 2: tensor 'loss', double [], is not finite: first at");
-    assert_contains(s->err.message, "first at [] (element 0); 1 NaN, 0 +infinity, 0 -infinity of 1");
+                 "hook 'nan_tensor', after_run at step 2: tensor 'loss' is NaN");
+    assert_lacks(s->err.message, "element");
     s->outcome = hs_session_close(s->session, &s->err);
     s->session = NULL;
     assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
@@ -138,7 +138,7 @@ static void bh_098s_nan_stops_with_a_warning(void **state)
     assert_false(hs_session_should_stop(s->session));
     stage_run(s, "train", 1, 0);
     assert_true(hs_session_should_stop(s->session));
-    assert_contains(s->t.log, "WARNING: step 2: tensor 'loss', double [], is not finite: first at");
+    assert_contains(s->t.log, "WARNING: step 2: tensor 'loss' is NaN; stopping");
     stage_close(s);
     assert_int_equal(s->outcome.reason, HS_REASON_STOPPED);
     assert_string_equal(s->outcome.hook, "nan_tensor");
@@ -167,12 +167,12 @@ static void bh_098s_infinity_is_not_finite_either(void **state)
 {
     stage *s = *state;
     open_on_series(s, HS_NAN_FAIL, (double[]){INFINITE}, 1);
-    assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err, "0 NaN, 1 +infinity, 0 -infinity");
+    assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err, "is +infinity");
     hs_session_close(s->session, NULL);
     open_on_series(s, HS_NAN_STOP, (double[]){1, -INFINITE, 1}, 3);
     stage_run(s, "train", 1, 0);
     assert_true(hs_session_should_stop(s->session));
-    assert_contains(s->t.log, "0 NaN, 0 +infinity, 1 -infinity");
+    assert_contains(s->t.log, "is -infinity");
     stage_close(s);
 }
 
@@ -309,7 +309,7 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
     hs_memory memory = HS_INIT(hs_memory, .to_host = to_host);
     hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &garbage);
     loss.memory = &memory;
-    assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "1 NaN");
+    assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "is NaN");
     memory.user = &memory;
     assert_fails(run_on_value(s, &loss), HS_UNAVAILABLE, &s->err,
                  "hook 'nan_tensor', after_run at step 2: tensor 'loss': no device");
