@@ -15,7 +15,7 @@ static void write_line(void *user, hs_log_level level, const char *text)
 {
     static const char *const marks[] = {"", "", "warning: ", "error: "};
     struct log *log = user;
-    if (log->quiet || level < HS_LOG_INFO || is_rate(text))
+    if (level < HS_LOG_INFO || is_rate(text) || strstr(text, LOG_MISFIT))
         return;
     char line[4096];
     if (snprintf(line, sizeof line, "%s%s", marks[level], text) < 0)

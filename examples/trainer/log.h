@@ -4,12 +4,14 @@
 
 #include <hooksess/hooks/progress.h>
 
-/* Writes log lines to stderr without overwriting the progress line of a terminal. Drops lines with only a rate: the
- * progress line and TensorBoard have it. */
+/* Of a checkpoint of another model. */
+#define LOG_MISFIT "' does not fit the model"
+
+/* Writes log lines to stderr without overwriting the progress line of a terminal. Drops lines with only a rate, which the
+ * progress line and TensorBoard have, and lists of variables that do not fit (run_explain). */
 struct log {
     hs_env env;       /* pass it to hs_graph_new */
     hs_hook progress; /* .ops is NULL without a progress line */
-    bool quiet;       /* drops all lines */
 };
 
 void log_init(struct log *log);

@@ -34,37 +34,18 @@ static double test_accuracy(hs_session *session)
     return 0;
 }
 
-struct misfit {
-    struct log *log;
-    char text[256]; /* "": none */
-};
-
-/* Reports of a restore: keeps the first variable that does not fit. The library's log would list all. */
-static void look_for_misfits(void *user, hs_restore_event event, const char *name, const char *detail)
-{
-    struct misfit *misfit = user;
-    bool missing = event == HS_RESTORE_EVENT_MISSING;
-    if (misfit->text[0] || (!missing && event != HS_RESTORE_EVENT_MISMATCHED))
-        return;
-    snprintf(misfit->text, sizeof misfit->text, "'%s' %s", name, missing ? "is not in its checkpoint" : detail);
-    misfit->log->quiet = true;
-}
-
 static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
 {
     const struct options *options = &run->options;
     hs_session *session = NULL;
-    struct misfit misfit = {.log = &run->log};
-    const hs_restore_options restore = HS_INIT(hs_restore_options, .report = look_for_misfits, .user = &misfit);
     if (run_prepare(run, err) == HS_OK) {
         hs_hook hooks[MAX_HOOKS];
         run_hooks(run, hooks);
-        hs_training_options training =
-            HS_INIT(hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
-                    .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
-                    .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
-                    .save_summaries_steps = HS_NEVER, .no_initial_checkpoint = true, .signals = true,
-                    .restore_options = &restore, .group = replicas_group(&run->trainer.replicas));
+        hs_training_options training = HS_INIT(
+            hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
+            .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
+            .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0, .save_summaries_steps = HS_NEVER,
+            .no_initial_checkpoint = true, .signals = true, .group = replicas_group(&run->trainer.replicas));
         session = hs_training_session_open(hs_graph_backend(run->graph), &training, err);
     }
     while (!hs_session_should_stop(session))
@@ -72,11 +53,10 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
             break;
     *accuracy = err->code == HS_OK || err->code == HS_STOP ? test_accuracy(session) : 0;
     hs_outcome outcome = hs_session_close(session, err);
-    if (misfit.text[0])
-        fprintf(stderr, "trainer: the run in %s was made with other options: %s; --fresh deletes it and starts a new one\n",
-                options->model_dir, misfit.text);
-    else if (outcome.reason == HS_REASON_FAILED)
+    if (outcome.reason == HS_REASON_FAILED) {
+        run_explain(options, run->graph, &outcome.error);
         fprintf(stderr, "trainer: %s\n", outcome.error.message);
+    }
     run_free(run);
     return outcome;
 }

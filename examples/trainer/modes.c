@@ -162,15 +162,18 @@ int run_mode(struct run *run)
     struct model model = {.run = run, .tester = &tester};
     hs_error err = {0};
     int status = 0;
-    hs_code code = tester_init(&tester, &run->options, NULL, &err);
+    log_init(&run->log);
+    hs_code code = tester_init(&tester, &run->options, &run->log.env, &err);
     if (!code && run->options.mode == MODE_EVALUATE)
         code = evaluate(&model, &err);
     else if (!code && run->options.mode == MODE_PREDICT)
         code = predict(&model, &err);
     else if (!code)
         code = train_and_evaluate(&model, &status, &err);
-    if (code)
+    if (code) {
+        run_explain(&run->options, run->graph ? run->graph : tester.graph, &err);
         fprintf(stderr, "trainer: %s\n", err.message);
+    }
     run_free(run);
     tester_free(&tester);
     if (code || fflush(stdout) != 0)

@@ -53,6 +53,44 @@ static hs_code delete_previous(const struct run *run, hs_error *err)
     return code ? code : fresh_start(&run->log.env, evaluations, err);
 }
 
+/* "float [784,32]" */
+static const char *type_text(char text[HS_SHAPE_TEXT_SIZE + 32], hs_dtype dtype, const hs_shape *shape)
+{
+    char of_shape[HS_SHAPE_TEXT_SIZE];
+    snprintf(text, HS_SHAPE_TEXT_SIZE + 32, "%s %s", hs_dtype_name(dtype), hs_shape_text(shape, of_shape, sizeof of_shape));
+    return text;
+}
+
+void run_explain(const struct options *options, hs_graph *graph, hs_error *err)
+{
+    if (!strstr(err->message, LOG_MISFIT))
+        return;
+    char *newest = hs_checkpoint_latest(NULL, options->model_dir, NULL, NULL);
+    hs_checkpoint_reader *reader = newest ? hs_checkpoint_open(NULL, newest, NULL) : NULL;
+    char misfit[512] = "";
+    hs_variable wanted;
+    for (size_t i = 0; reader && !*misfit && hs_backend_variable(hs_graph_backend(graph), i, &wanted); i++) {
+        char saved[HS_SHAPE_TEXT_SIZE + 32], own[HS_SHAPE_TEXT_SIZE + 32];
+        hs_tensor found;
+        if (wanted.flags & HS_VARIABLE_LOCAL)
+            continue;
+        if (hs_checkpoint_find(reader, wanted.name, &found, NULL) != HS_OK) {
+            snprintf(misfit, sizeof misfit, "'%s' is not in its checkpoint", wanted.name);
+            continue;
+        }
+        const hs_shape shape = hs_tensor_shape(&found);
+        if (found.dtype != wanted.dtype || !hs_shape_equal(&shape, &wanted.shape))
+            snprintf(misfit, sizeof misfit, "'%s' is %s in the checkpoint, but %s in the model", wanted.name,
+                     type_text(saved, found.dtype, &shape), type_text(own, wanted.dtype, &wanted.shape));
+    }
+    hs_checkpoint_close(reader);
+    hs_env_free(NULL, newest);
+    if (*misfit)
+        hs_error_set(err, err->code,
+                     "the run in %s was made with other options: %s; give its options, or start a new run with --fresh",
+                     options->model_dir, misfit);
+}
+
 hs_code run_prepare(struct run *run, hs_error *err)
 {
     struct options *options = &run->options;

@@ -27,6 +27,9 @@ int64_t or_never(int64_t n);
 /* Loads the data and makes the graph. Writes and deletes files only if the data are valid. Call run_free also if it fails.
  */
 hs_code run_prepare(struct run *run, hs_error *err);
+/* If a restore failed because the checkpoint is of another model: replaces the message, which lists all variables, by one
+ * that names the first of them and the options. */
+void run_explain(const struct options *options, hs_graph *graph, hs_error *err);
 void run_free(struct run *run);
 /* Fills `hooks`, an array of MAX_HOOKS, with the trainer's hooks in their order. The training session adds the hook that
  * saves checkpoints. */

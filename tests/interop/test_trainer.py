@@ -244,9 +244,11 @@ class Messages(TrainerCase):
         self.log_of("--max-steps", "10")
         for options, misfit in ((["--hidden", "8"], "'model/w1' is float [784,32] in the checkpoint, but float [784,8] in the model"),
                                 (["--optimizer", "adam"], "'adam_m/w1' is not in its checkpoint")):
-            self.assertEqual(self.log_of("--max-steps", "20", *options, code=1),
-                             f"trainer: the run in {self.path('run')} was made with other options: {misfit}; "
-                             "--fresh deletes it and starts a new one\n")
+            trains = ["train", "train-and-evaluate"]
+            for mode in trains if "--optimizer" in options else [*trains, "evaluate", "predict"]:
+                self.assertEqual(self.log_of("--mode", mode, "--max-steps", "20", *options, code=1),
+                                 f"trainer: the run in {self.path('run')} was made with other options: {misfit}; "
+                                 "give its options, or start a new run with --fresh\n")
         self.log_of("--max-steps", "20", "--hidden", "8", "--fresh")
 
     def test_other_failures_are_not_told_of_fresh(self):
