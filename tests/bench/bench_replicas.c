@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time of a step in a group, and of a group over TCP.
+/* The time of a step in a group, of a group over TCP, and of a save of all ranks.
  *
  *   bare_loop_ns            a step function and five vtables' before and after calls
  *   hooked_step_ns          the same step under a session with two hooks, without a group
@@ -11,11 +11,16 @@
  *   tcp_agreement_us        the same processes: allreduce_or of 4 words in a group over TCP
  *   tcp_over_star           the ratio of these two, round by round
  *   death_known_ms          from kill -9 of a rank until query_failed_rank of all others reports it
+ *   gathered_save_s         4 processes over TCP save 256 MiB of per-rank state each: the save of rank 0
+ *   single_save_s           one process saves as many bytes
+ *   gathered_over_single    the ratio of these two, round by round
+ *   rank0_extra_bytes       peak memory of rank 0 in the save, without its own state
  *
  * Medians over interleaved rounds. */
 #include <hooksess/hooksess.h>
 
 #include "bare.h"
+#include "rank_save.h"
 #include "tcp_ranks.h"
 #include "replicas/many_ranks.h"
 #include "support/group_of_one.h"
@@ -123,6 +128,7 @@ static void bench_many_ranks(void)
 int main(void)
 {
     bench_tcp_ranks();
+    bench_rank_save();
     bench_group_of_one();
     bench_many_ranks();
     return 0;

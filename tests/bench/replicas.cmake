@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-add_executable(bench_replicas bench/bench_replicas.c bench/tcp_ranks.c)
+add_executable(bench_replicas bench/bench_replicas.c bench/rank_save.c bench/tcp_ranks.c)
 hooksess_compile_options(bench_replicas)
 set_target_properties(bench_replicas PROPERTIES OUTPUT_NAME replicas
                                                 RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/bench)
