@@ -137,10 +137,12 @@ typedef struct hs_save_options {
  *   HS_RESOURCE_EXHAUSTED    the disk is full (checked before writing), or memory is exhausted
  *
  * If only the state file cannot be replaced, the call fails, but the checkpoint is complete. Returns when the data is on
- * disk. Memory: 16 MiB, and 8 MiB for each further shard.
+ * disk. Memory: 16 MiB, and 8 MiB for each further shard; on rank 0 of a group 32 MiB more.
  *
  * background   Returns when the state is copied, and hs_saver_poll reports the rest. If the previous background save failed
- *              and was not polled, this call returns that failure and saves nothing. Memory: as much as the variables.
+ *              and was not polled, this call returns that failure and saves nothing. Memory: as much as the variables. In a
+ *              group, the save runs in the foreground if the per-rank states (state.h) of another rank than 0 are larger
+ *              than 16 MiB divided by the rank count.
  * overlap      Returns earlier: variables of 64 KiB or more are copied while the session runs, except those of
  *              hs_graph_variable_at. An op waits for the variables in hs_op_def.writes. Only ops may change variables:
  *              other writes spoil the checkpoint. Ignored if the backend does not support it.

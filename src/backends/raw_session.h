@@ -10,7 +10,7 @@
 /* A backend's open session, and facts that outlive a run: its state providers, last restore and last save.
  *
  * raw_session.c writes its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to
- * src/checkpoint. src/checkpoint fills `unclaimed`, and src/session frees it; it owns `gathered`. src/session sets
+ * src/checkpoint. src/checkpoint fills `unclaimed`, and src/session frees it; it owns `rank_parts`. src/session sets
  * `runs_queues`, `values_computed`, `ranks`, `rank`, `rank_count` and hs__state_slot.varies. */
 
 /* A registered provider of state. */
@@ -79,9 +79,9 @@ struct hs_raw_session {
     bool runs_queues;         /* the hooked session has started the backend's queue runners itself */
     struct hs_session *owner; /* the session around it */
     const hs__raw_session_owner_ops *owner_ops;
-    const struct hs__ranks *ranks; /* NULL: the session is not in a group */
-    int32_t rank, rank_count;      /* 0 and 1 without a group */
-    hs__stored_states gathered;    /* at the chief, during a save: the states of other ranks (rank_states.c) */
+    const struct hs__ranks *ranks;     /* NULL: the session is not in a group */
+    int32_t rank, rank_count;          /* 0 and 1 without a group */
+    struct hs__rank_parts *rank_parts; /* in a save of the chief: the other ranks' states (rank_parts.h). Else NULL */
     hs__state_slot *states;
     size_t n_states, states_capacity;
     hs__stored_states unclaimed; /* of the last restored checkpoint: no provider has claimed them yet */

@@ -5,6 +5,7 @@
 
 #include "base/forks.h"
 #include "base/thread.h"
+#include "checkpoint/rank_parts.h"
 #include "checkpoint/save.h"
 #include "checkpoint/snapshot.h"
 
@@ -178,8 +179,11 @@ hs_code hs__background_save(const hs__save_request *request, hs__save_list *list
     hs__saver_directory *directory = request->directory;
     const hs_saver *saver = directory->saver;
     hs__background *b = saver->background;
-    hs_code code;
-    if (saver->save_variables || (options->copy_limit > 0 && list->bytes > (uint64_t)options->copy_limit)) {
+    bool fit;
+    hs_code code = hs__rank_parts_fit(list->session->rank_parts, &fit, err);
+    if (code)
+        return code;
+    if (!fit || saver->save_variables || (options->copy_limit > 0 && list->bytes > (uint64_t)options->copy_limit)) {
         const hs__item_source source = hs__save_list_source(list); /* in the foreground */
         if (!(code = hs__save(request, &source, err))) /* it polls a save that took no further time: it has waited */
             set_result(directory, request->step, hs_env_monotonic_ns(&saver->env), &(hs_error){0});

@@ -3,6 +3,7 @@
  * states are visited. */
 #include "checkpoint/save_list.h"
 
+#include "checkpoint/rank_parts.h"
 #include "checkpoint/unclaimed_states.h"
 
 #include <stdlib.h>
@@ -109,6 +110,8 @@ hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__sel
     if (list->n)
         qsort(list->variables, list->n, sizeof *list->variables, by_name);
     list->bytes = add_state_bytes(list->bytes, session);
+    const uint64_t of_ranks = session->rank_parts ? session->rank_parts->bytes : 0;
+    list->bytes = of_ranks < UINT64_MAX - list->bytes ? list->bytes + of_ranks : UINT64_MAX;
     return code ? code : check_slices(list, err);
 }
 
@@ -250,8 +253,8 @@ static hs_code visit_states(void *self, hs__visit_item_fn visit, void *user, hs_
         code = visit_unallocated(list, list->unallocated[i].name, visit, user, err);
     for (size_t i = 0; !code && i < list->session->n_states; i++)
         code = visit_provider(list, i, visit, user, err);
-    for (size_t i = 0; !code && i < list->session->gathered.n; i++)
-        code = hs__visit_stored(list->env, &list->session->gathered.items[i], visit, user, err);
+    if (!code)
+        code = hs__rank_parts_visit(list->session->rank_parts, visit, user, err);
     return code ? code : hs__visit_unclaimed(list->session, visit, user, err);
 }
 

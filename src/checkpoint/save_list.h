@@ -78,7 +78,7 @@ hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__sel
 void hs__save_list_free(hs__save_list *list);
 
 /* The source visits as states: the records of variables without memory, the states of the session's providers, those of the
- * other ranks, and the unclaimed states that were not reported yet. */
+ * other ranks (rank_parts.h), and the unclaimed states that were not reported yet. */
 hs__item_source hs__save_list_source(hs__save_list *list);
 /* Logs which variables have no memory, once per session. */
 void hs__save_list_log_unallocated(const hs__save_list *list);

@@ -6,8 +6,9 @@
 #include "base/files.h"
 #include "base/forks.h"
 #include "checkpoint/background.h"
-#include "checkpoint/rank_states.h"
 #include "checkpoint/commit.h"
+#include "checkpoint/rank_parts.h"
+#include "checkpoint/rank_states.h"
 #include "checkpoint/save.h"
 #include "checkpoint/shards.h"
 #include "ranks/ranks.h"
@@ -281,6 +282,19 @@ static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *
     return code;
 }
 
+/* At the chief: saves its state and the parts of the other ranks, unless *result, that of comparing the states, is a
+ * failure. Sets *result. Fails only if the group does. */
+static hs_code save_all_ranks(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                              const hs_save_options *options, uint64_t bytes, hs_error *result, hs_error *err)
+{
+    hs__rank_parts parts = {.session = session, .bytes = bytes};
+    session->rank_parts = &parts;
+    if (!result->code)
+        result->code = begin_save(saver, session, prefix, step, options, result);
+    session->rank_parts = NULL;
+    return hs__rank_parts_end(&parts, err);
+}
+
 hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                       const hs_save_options *options, hs_error *err)
 {
@@ -295,12 +309,14 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     if (!session->ranks)
         return begin_save(saver, session, prefix, step, options, err);
 
-    /* All ranks send their states to the chief, which saves. Its result is the result of all. */
+    /* The ranks compare their states. Then the chief saves, while the others send theirs. Its result is that of all. */
     hs_error result, lost = {0};
-    hs_code code = hs__rank_states_gather(session, &result, err);
-    if (!code && !result.code && session->rank == 0)
-        result.code = begin_save(saver, session, prefix, step, options, &result);
-    hs__rank_states_free(session);
+    uint64_t bytes;
+    hs_code code = hs__rank_states_compare(session, &bytes, &result, err);
+    if (code)
+        return code;
+    code = session->rank ? hs__rank_parts_send(session, err)
+                         : save_all_ranks(saver, session, prefix, step, options, bytes, &result, err);
     if (code)
         return code;
     code = hs__ranks_from_chief(session->ranks, HS__TOPIC_SAVE, &result, sizeof result, &lost);

@@ -192,22 +192,30 @@ hs_code hs__ranks_any(const hs__ranks *ranks, hs__topic topic, bool mine, bool *
 hs_code hs__ranks_from_chief(const hs__ranks *ranks, hs__topic topic, void *data, size_t bytes, hs_error *err)
 {
     uint64_t word = 0;
-    hs_error why = {0};
     hs_code code = ranks ? ranks->begin(ranks->session, topic, HS__VERB_FROM_CHIEF, bytes, &word, err) : HS_OK;
-    if (code || !ranks || !bytes || !hs__group_broadcast(&ranks->group, data, bytes, 0, &why))
-        return code;
-    return ranks->lost(ranks->session, &why, err);
+    return code || !ranks || !bytes ? code : hs__ranks_more_from_chief(ranks, data, bytes, err);
 }
 
 hs_code hs__ranks_gather(const hs__ranks *ranks, hs__topic topic, hs_bytes mine, hs_gather_fn receive, void *user,
                          hs_error *err)
 {
     uint64_t word = 0;
-    hs_error why = {0};
     hs_code code = ranks ? ranks->begin(ranks->session, topic, HS__VERB_GATHER, 0, &word, err) : HS_OK;
-    if (code || !hs__group_gather(ranks ? &ranks->group : NULL, mine, 0, receive, user, &why))
-        return code;
-    return ranks->lost(ranks->session, &why, err);
+    return code ? code : hs__ranks_more_gather(ranks, mine, receive, user, err);
+}
+
+hs_code hs__ranks_more_from_chief(const hs__ranks *ranks, void *data, size_t bytes, hs_error *err)
+{
+    hs_error why = {0};
+    return hs__group_broadcast(&ranks->group, data, bytes, 0, &why) ? ranks->lost(ranks->session, &why, err) : HS_OK;
+}
+
+hs_code hs__ranks_more_gather(const hs__ranks *ranks, hs_bytes mine, hs_gather_fn receive, void *user, hs_error *err)
+{
+    hs_error why = {0};
+    return hs__group_gather(ranks ? &ranks->group : NULL, mine, 0, receive, user, &why)
+               ? ranks->lost(ranks->session, &why, err)
+               : HS_OK;
 }
 
 /* The first line that differs from the chief's, */

@@ -7,7 +7,7 @@
 /* clang-format off */
 /* What the ranks of a group say to each other.
  *
- * A message is one bitwise-OR allreduce of seven words, and after it a broadcast or a gather if the message has content:
+ * A message is one bitwise-OR allreduce of seven words, and after it broadcasts or gathers if the message has content:
  *
  *   word 0         what holds on at least one rank: bits 0 to 15 are the causes of its stop, then HS__WORD_*
  *   word 1         what does not hold on at least one rank (HS__WORD1_*). A clear bit means that it holds on all ranks
@@ -132,6 +132,10 @@ hs_code hs__ranks_from_chief(const hs__ranks *ranks, hs__topic topic, void *data
 /* Sends `mine` to the chief, which calls receive(user, rank, bytes) for each rank, in order. */
 hs_code hs__ranks_gather(const hs__ranks *ranks, hs__topic topic, hs_bytes mine, hs_gather_fn receive, void *user,
                          hs_error *err);
+/* Further content of a message that one of the verbs has begun. All ranks call them in the same order, before the next
+ * message, also if a part of the content has failed on one rank alone. */
+hs_code hs__ranks_more_from_chief(const hs__ranks *ranks, void *data, size_t bytes, hs_error *err);
+hs_code hs__ranks_more_gather(const hs__ranks *ranks, hs_bytes mine, hs_gather_fn receive, void *user, hs_error *err);
 /* Compares texts line by line. Fails on all ranks with the first line that differs, and the rank. */
 hs_code hs__ranks_compare(const hs__ranks *ranks, hs__topic topic, hs_bytes text, hs_error *err);
 
