@@ -79,8 +79,8 @@ typedef struct hs_replica_options {
     /* the ranks have the same initial values: the chief does not send its own */
     bool no_broadcast_initial;
     unsigned char reserved[3];
-    /* Training runs between two agreements, for steps of less than 100 us. Decisions other than failures take effect up to
-     * N steps later. 0: 1 */
+    /* The ranks agree at global steps that are multiples of N, and after a run that does not advance the step. For steps
+     * of less than 100 us: decisions other than failures take effect up to N steps later. 0: 1 */
     int64_t agree_every_n_steps;
 } hs_replica_options;
 #define HS_REPLICA_OPTIONS(...) HS_OPTIONS(hs_replica_options, __VA_ARGS__)

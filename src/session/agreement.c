@@ -232,8 +232,7 @@ static hs_code record_agreed(struct hs_session *session, hs_code code, const hs_
 
 void hs__agreement_restart(struct hs_session *session)
 {
-    hs__forget_agreed_failure(session);
-    session->agreement.runs_to_end = session->agreement.options.agree_every_n_steps;
+    session->agreement.step = hs_session_global_step(session, NULL);
     session->agreement.boundary_requested = session->agreement.input_ended = false;
 }
 
@@ -248,6 +247,18 @@ hs_code hs__agree_on_part(struct hs_session *session, uint64_t word, hs_code cod
     return record_agreed(session, exchange(session, topic, 0, word, code, err), err);
 }
 
+/* True if the run has reached a multiple of agree_every_n_steps, so that all ranks agree at the same steps, also in a run
+ * that is resumed at another one; or if it has not advanced the step. */
+static bool is_agreement_due(struct hs_session *session)
+{
+    hs__agreement *agreement = &session->agreement;
+    const int64_t n = agreement->options.agree_every_n_steps, before = agreement->step;
+    if (n == 1)
+        return true;
+    agreement->step = hs_run_context_global_step(&session->context, NULL);
+    return agreement->step <= before || agreement->step / n > before / n;
+}
+
 hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err)
 {
     hs__agreement *agreement = &session->agreement;
@@ -255,13 +266,12 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     agreement->boundary_requested |= context->boundary_requested;
     context->boundary_requested = false;
     bool stops = agreement->stops != 0; /* agreed at the gate. It takes effect if the run has failed on no rank */
-    if (!code && !agreement->settled && !stops && --agreement->runs_to_end > 0) {
+    if (!is_agreement_due(session) && !code && !agreement->settled && !stops) {
         agreement->behind_gate = false;
         return HS_OK;
     }
     const uint64_t word = agreement->boundary_requested ? HS__WORD_BOUNDARY : 0;
     agreement->boundary_requested = false;
-    agreement->runs_to_end = agreement->options.agree_every_n_steps;
     code = agreement->settled ? hs__error_copy(err, &agreement->failure)
                               : record_agreed(session, exchange_step(session, HS__TOPIC_END_OF_RUN, word, code, err), err);
     agreement->behind_gate = false;

@@ -34,7 +34,7 @@ typedef struct hs__agreement {
     bool all_closing; /* in the last message */
     bool all_ended;
     atomic_uint stops;       /* agreed hs__stop bits; any thread reads them */
-    int64_t runs_to_end;     /* training runs until the next agreement at the end of a run */
+    int64_t step;            /* the global step after the last run or, before the first one, after the creation */
     bool boundary_requested; /* by a hook, since the last agreement at the end of a run */
     unsigned sent_requests;  /* save requests of this rank that all ranks know */
     /* All ranks know how this call has failed: `failure`, also HS_STOP and HS_OUT_OF_RANGE. Until
@@ -54,8 +54,8 @@ struct hs__request;
 
 hs_code hs__agreement_init(struct hs_session *session, const hs_session_options *options, hs_error *err);
 
-/* The session is created, or again after a loss: all ranks begin with the same number of runs until they agree. A restore
- * may return to an earlier position of the input. */
+/* The session was created, or again after a loss. A restore may return to an earlier step, and an earlier position of the
+ * input. */
 void hs__agreement_restart(struct hs_session *session);
 
 /* The agreement after a part of the opening, the recovery or the close that can fail on one rank, unless the failure of

@@ -153,7 +153,7 @@ hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_e
 {
     session->callee = NULL; /* in a recovery, a hook of the run that failed */
     hs__schedule_restart(session);
-    hs__agreement_restart(session);
+    hs__forget_agreed_failure(session);
     hs_code code = session->attempts.n_created++ ? replace_coordinator(session, err) : HS_OK;
     code = hs__agree_on_part(session, 0, code, err);
     if (!code && !(code = restore_or_initialize(session, recovering, err))) {
@@ -170,7 +170,9 @@ hs_code hs__create(struct hs_session *session, bool recovering, bool *done, hs_e
     if (!code)
         code = hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
     hs__set_current_hook(session, NULL);
-    return hs__agree_on_part(session, 0, code, err);
+    code = hs__agree_on_part(session, 0, code, err);
+    hs__agreement_restart(session);
+    return code;
 }
 
 hs_code hs__discard_raw(struct hs_session *session, hs_error *err)

@@ -741,6 +741,28 @@ static void the_ranks_may_agree_every_few_steps_only(void **state)
     try_all(r, is_complete);
 }
 
+/* A run that ended at step 8 and continues, and one that did not. The gate would tell all ranks of the stop earlier. */
+static void a_resumed_run_ends_at_the_same_step(void **state)
+{
+    ranks *r = *state;
+    r->no_gate = true;
+    for (int own = 0; own < 2; own++)
+        for (int resumes = 0; resumes < 2; resumes++) {
+            test_empty_directory(r->directory);
+            r->own_loop = own;
+            if (resumes) {
+                r->steps = AT + 1;
+                r->every_n = 1;
+                ranks_run(r);
+                assert_int_equal(ranks_outcome(r)->last_saved_step, AT + 1);
+            }
+            r->steps = STEPS;
+            r->every_n = 5;
+            ranks_run(r);
+            ended_after_15(r, ranks_outcome(r));
+        }
+}
+
 static void one_rank_trains_as_a_session_without_a_group(void **state)
 {
     ranks *r = *state;
@@ -848,6 +870,23 @@ static void long_work_ends_before_a_stop_is_agreed(void **state)
     hs_graph *graph = hs_graph_new(NULL);
     hs_graph_op(graph, .name = "train", .run = request_stop, .user = &session);
     session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.group = &group_of_one), &err);
+    assert_ok(hs_session_run(session, "train", &err), &err);
+    assert_true(hs_session_should_stop(session));
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+/* Each run without a new step is followed by an agreement: a stop does not wait for one. */
+static void a_run_that_does_not_advance_the_step_ends_with_an_agreement(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_session *session = NULL;
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_op(graph, .name = "train", .run = request_stop, .user = &session);
+    session = hs_session_open(
+        hs_graph_backend(graph),
+        HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = HS_REPLICA_OPTIONS(.agree_every_n_steps = 100)), &err);
     assert_ok(hs_session_run(session, "train", &err), &err);
     assert_true(hs_session_should_stop(session));
     hs_session_close(session, NULL);
@@ -1000,10 +1039,12 @@ int main(void)
         cmocka_unit_test(a_step_function_that_stops_on_one_rank_stops_all),
         ranked(a_rank_that_is_lost_again_and_again_ends_all),
         ranked(the_ranks_may_agree_every_few_steps_only),
+        ranked(a_resumed_run_ends_at_the_same_step),
         ranked(one_rank_trains_as_a_session_without_a_group),
         cmocka_unit_test(without_a_group_the_gate_is_open),
         cmocka_unit_test(without_a_group_an_own_loop_can_report_the_end_of_its_input),
         cmocka_unit_test(long_work_ends_before_a_stop_is_agreed),
+        cmocka_unit_test(a_run_that_does_not_advance_the_step_ends_with_an_agreement),
         cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(ranks_with_different_programs_are_refused),
     };

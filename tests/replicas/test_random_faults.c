@@ -188,7 +188,6 @@ static void check_resume(ranks *faulty, const ranks *clean)
     again.arrange = NULL;
     again.env = clean->env;
     again.alloc_at = 0;
-    again.every_n = 1; /* the newest checkpoint may be of any step */
     memset(again.more, 0, sizeof again.more);
     int64_t from = newest_step(again.directory);
     complete(&again);
@@ -247,8 +246,6 @@ static void train_with_faults(const char *directory, uint64_t seed)
     test_empty_directory(directory);
     for (int64_t runs = below(2) + 1; runs > 0; runs--) { /* the second one resumes the first */
         choose_faults(&r, &clean, files);
-        if (r.every_n && newest_step(directory) % r.every_n)
-            r.every_n = 1; /* so that it can end at STEPS */
         if (getenv("RANKS_TRACE"))
             print_message("seed %llu: %s\n", (unsigned long long)seed, plan.text);
         ranks_run(&r);
