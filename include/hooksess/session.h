@@ -247,7 +247,8 @@ HS_API void hs_session_request_save(hs_session *session);
 HS_API bool hs_session_poll(hs_session *session);
 
 /* Reports an error of the program. Then leave the loop with `break`, in a step without hs_step_end. hs_session_close calls
- * no `end`, saves nothing, and returns HS_REASON_FAILED with this error.
+ * no `end`, saves nothing, and returns HS_REASON_FAILED with this error. In a group, hs_step_pass_gate and hs_step_end also
+ * return it.
  *
  * why  copied. NULL: HS_UNKNOWN. HS_OK withdraws an earlier report. HS_STOP and HS_OUT_OF_RANGE are not errors: the session
  *      ends normally, unless its last run failed */

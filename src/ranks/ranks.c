@@ -15,6 +15,11 @@ static bool differ(const uint64_t words[HS__WORDS], size_t word)
     return words[word] & words[word + 1]; /* the complement */
 }
 
+static bool calls_differ(const uint64_t words[HS__WORDS])
+{
+    return differ(words, HS__KIND) || differ(words, HS__NUMBER);
+}
+
 void hs__words_complete(uint64_t words[HS__WORDS], uint64_t kind, uint64_t number, hs_code code)
 {
     const bool has_kind = kind && !code;
@@ -32,7 +37,7 @@ void hs__words_complete(uint64_t words[HS__WORDS], uint64_t kind, uint64_t numbe
 bool hs__words_have_news(const uint64_t words[HS__WORDS], uint64_t stops)
 {
     const uint64_t news = HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_CLOSING | (HS__WORD_STOPS & ~stops);
-    return words[HS__SAYS] & news || differ(words, HS__KIND);
+    return words[HS__SAYS] & news || calls_differ(words);
 }
 
 hs_code hs__words_result(const uint64_t words[HS__WORDS], hs_code code, const hs__rank_report *report, hs_error *err)
@@ -40,7 +45,7 @@ hs_code hs__words_result(const uint64_t words[HS__WORDS], hs_code code, const hs
     const uint64_t says = words[HS__SAYS];
     const bool same_step = !(says & (HS__WORD_FAILED | HS__WORD_LOST | HS__WORD_END_OF_INPUT | HS__WORD_RUN_STOPPED |
                                      HS__WORD_CLOSING)); /* otherwise the global steps may differ */
-    if (says & (HS__WORD_FAILED | HS__WORD_LOST) || differ(words, HS__KIND))
+    if (says & (HS__WORD_FAILED | HS__WORD_LOST) || calls_differ(words))
         return hs__error_copy(err, &report->error);
     if (code == HS_OUT_OF_RANGE)
         return code;                  /* with this rank's message */
@@ -50,11 +55,6 @@ hs_code hs__words_result(const uint64_t words[HS__WORDS], hs_code code, const hs
         return code;
     if (same_step && !(words[HS__SAYS_NOT] & HS__WORD1_HAS_INPUT))
         return hs_error_set(err, HS_OUT_OF_RANGE, "the inputs of all ranks have ended");
-    if (same_step && differ(words, HS__NUMBER))
-        return hs_error_set(err, HS_INTERNAL,
-                            hs__is_of_step(words[HS__KIND])
-                                ? "the ranks are at different global steps; all ranks must make the same training runs"
-                                : "the ranks send different numbers of bytes");
     return HS_OK;
 }
 
@@ -67,22 +67,33 @@ static int weight(hs_code code)
 }
 
 typedef struct {
-    hs__rank_report merged;
-    uint64_t kind; /* of the first rank that has sent one, */
-    int32_t rank;  /* this one */
-    char hook[64];
-    hs_error different; /* a later rank, different_rank, makes another call */
+    hs__rank_report merged, first; /* `first`: of the first rank that has sent a kind, */
+    int32_t rank;                  /* this one */
+    hs_error different;            /* a later rank, different_rank, makes another call */
     int32_t different_rank;
 } merging;
 
+/* The step of an agreement of a step: the one that is made, or was made. */
+static int64_t step_of(const hs__rank_report *report)
+{
+    return (int64_t)report->number + (report->kind == HS__TOPIC_GATE);
+}
+
+/* True if the rank of `report` has ended or passed a step at whose gate the other one is. */
+static bool misses_gate(const hs__rank_report *report, const hs__rank_report *other)
+{
+    return hs__is_of_step(report->kind) && other->kind == HS__TOPIC_GATE &&
+           (report->kind == HS__TOPIC_GATE ? step_of(report) > step_of(other) : step_of(report) >= step_of(other));
+}
+
 /* `exact`: also what two calls may differ in. */
-static void name_call(char *text, size_t size, uint64_t kind, const char *hook, bool exact)
+static void name_call(char *text, size_t size, const hs__rank_report *report, bool exact)
 {
     static const char *const topics[] = {
         [HS__TOPIC_PART] = "a part of the opening or of a recovery",
         [HS__TOPIC_COMPARE] = "the comparison of the ranks",
-        [HS__TOPIC_GATE] = "the gate of a step",
-        [HS__TOPIC_END_OF_RUN] = "the end of a training run",
+        [HS__TOPIC_GATE] = "the gate of step",
+        [HS__TOPIC_END_OF_RUN] = "the end of step",
         [HS__TOPIC_BOUNDARIES] = "the end of the last boundaries",
         [HS__TOPIC_CLOSE] = "the close",
         [HS__TOPIC_RESTORE] = "the restore of a checkpoint",
@@ -94,16 +105,44 @@ static void name_call(char *text, size_t size, uint64_t kind, const char *hook, 
     static const char *const verbs[] = {"agree", "any", "from_chief", "gather"};
     static const char *const boundaries[] = {"", " in boundary (created)", " in boundary (run)", " in boundary (end)",
                                              " in boundary (stop)"};
+    const uint64_t kind = report->kind;
     const hs__topic topic = hs__topic_of(kind);
     const char *verb = verbs[kind >> 8 & 3], *boundary = boundaries[(kind >> 12 & 15) % 5];
     int n = snprintf(text, size, "%s%s", topic <= HS__TOPIC_HOOK && topics[topic] ? topics[topic] : "another call",
                      topic == HS__TOPIC_HOOK ? verb : "");
-    if (hs__is_of_caller(topic) && *hook)
-        n += snprintf(text + n, size - (size_t)n, " of hook '%s'", hook);
+    if (hs__is_of_step(kind))
+        n += snprintf(text + n, size - (size_t)n, " %lld", (long long)step_of(report));
+    else if (hs__is_of_caller(topic) && *report->hook)
+        n += snprintf(text + n, size - (size_t)n, " of hook '%s'", report->hook);
     else if (hs__is_of_caller(topic))
         n += snprintf(text + n, size - (size_t)n, " of the program");
     if (exact)
-        snprintf(text + n, size - (size_t)n, "%s (%s)", boundary, verb);
+        snprintf(text + n, size - (size_t)n, "%s (%s, %llu bytes)", boundary, verb, (unsigned long long)report->number);
+}
+
+/* Sets all->different: `report` of this rank has another call than all->first. */
+static void name_difference(merging *all, const hs__rank_report *report, int32_t rank)
+{
+    static const char rule[] = "all ranks must make the same calls in the same order";
+    const hs__rank_report *first = &all->first;
+    char one[240], other[240];
+    const bool misses = misses_gate(report, first);
+    all->different_rank = rank;
+    if (misses || misses_gate(first, report)) {
+        all->different_rank = misses ? rank : all->rank;
+        hs_error_set(&all->different, HS_INVALID_ARGUMENT,
+                     "rank %d has not passed the gate of step %lld, at which rank %d waits; %s", (int)all->different_rank,
+                     (long long)step_of(misses ? first : report), (int)(misses ? all->rank : rank), rule);
+        return;
+    }
+    name_call(one, sizeof one, first, false);
+    name_call(other, sizeof other, report, false);
+    if (strcmp(one, other) == 0) {
+        name_call(one, sizeof one, first, true);
+        name_call(other, sizeof other, report, true);
+    }
+    hs_error_set(&all->different, HS_INVALID_ARGUMENT, "rank %d has called %s, and rank %d %s; %s", (int)rank, other,
+                 (int)all->rank, one, rule);
 }
 
 /* A hs_gather_fn. Each rank's bytes are copied, because an engine need not align them. */
@@ -125,22 +164,12 @@ static void merge_report(void *user, int32_t rank, hs_bytes bytes)
         merged->signal = report.signal;
     if (!merged->stop_hook[0])
         memcpy(merged->stop_hook, report.stop_hook, sizeof merged->stop_hook);
-    if (report.kind && !all->kind) {
-        all->kind = report.kind;
+    if (report.kind && !all->first.kind) {
+        all->first = report;
         all->rank = rank;
-        memcpy(all->hook, report.hook, sizeof all->hook);
-    } else if (report.kind && report.kind != all->kind && !all->different.code) {
-        char one[240], other[240];
-        name_call(one, sizeof one, all->kind, all->hook, false);
-        name_call(other, sizeof other, report.kind, report.hook, false);
-        if (strcmp(one, other) == 0) {
-            name_call(one, sizeof one, all->kind, all->hook, true);
-            name_call(other, sizeof other, report.kind, report.hook, true);
-        }
-        hs_error_set(&all->different, HS_INVALID_ARGUMENT,
-                     "rank %d has called %s, and rank %d %s; all ranks must make the same calls in the same order",
-                     (int)rank, other, (int)all->rank, one);
-        all->different_rank = rank;
+    } else if (report.kind && (report.kind != all->first.kind || report.number != all->first.number) &&
+               !all->different.code) {
+        name_difference(all, &report, rank);
     }
     if (weight(report.error.code) <= weight(merged->error.code))
         return;

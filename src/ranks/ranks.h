@@ -15,8 +15,8 @@
  *   words 4 and 5  a number that is the same on all ranks, the global step or a size, and its complement
  *   word 6         the clock of rank 0, for the schedule of hooks; 0 on the others
  *
- * (word 2 & word 3) != 0: some ranks make another call than the others. Then the call fails on all ranks, with an error
- * that names both. A rank that has failed, or closes its session, sends no kind: it joins the message in which the others
+ * (word 2 & word 3) != 0, or (word 4 & word 5) != 0: some ranks make another call than the others. Then the call fails on
+ * all ranks, with an error that names both. A rank that has failed, or closes its session, sends no kind: it joins the message in which the others
  * wait.
  *
  * If the words contain news (a failure, different calls, a new cause of a stop, a rank that closes), each rank sends a
@@ -89,7 +89,7 @@ typedef struct hs__rank_report {
     int32_t rank;   /* whose error it is; -1: no rank has failed */
     int32_t signal; /* the first signal that requested a stop; 0: none */
     int64_t saved_step;
-    uint64_t kind;                                 /* of the message; 0: none */
+    uint64_t kind, number;                         /* of the message; kind 0: none */
     char stop_hook[64], failed_hook[64], hook[64]; /* `hook`: of the kind */
     hs_error error;
 } hs__rank_report;

@@ -14,11 +14,12 @@
 
 /* Messages. */
 
-static void fill_report(const struct hs_session *session, uint64_t kind, hs_code code, const hs_error *error,
-                        hs__rank_report *report)
+static void fill_report(const struct hs_session *session, uint64_t kind, uint64_t number, hs_code code,
+                        const hs_error *error, hs__rank_report *report)
 {
     memset(report, 0, sizeof *report);
     report->kind = kind;
+    report->number = number;
     if (hs__is_of_caller(hs__topic_of(kind)) && session->callee)
         snprintf(report->hook, sizeof report->hook, "%s", session->callee->cold->ops.name);
     report->signal = hs__signals_first(session);
@@ -194,7 +195,7 @@ static hs_code exchange(struct hs_session *session, uint64_t kind, uint64_t numb
     hs_code group_code = hs__group_allreduce_or(&agreement->ranks.group, words, HS__WORDS, &error);
     const bool has_news = hs__words_have_news(words, agreement->stops);
     if (!group_code && has_news) {
-        fill_report(session, code ? 0 : kind, code, err, &report);
+        fill_report(session, code ? 0 : kind, number, code, err, &report);
         group_code = hs__reports_exchange(&agreement->ranks.group, &report, &error);
     }
     if (group_code)
@@ -292,9 +293,11 @@ bool hs_session_has_input(const hs_session *session)
     return session && !session->agreement.input_ended;
 }
 
-hs_code hs__check_input(const struct hs_session *session, hs_error *err)
+hs_code hs__check_program(const struct hs_session *session, hs_error *err)
 {
     const hs__agreement *agreement = &session->agreement;
+    if (hs__is_in_group(session) && !hs__is_clean(session->fail.code))
+        return hs__error_copy(err, &session->fail);
     bool ends = agreement->input_ended && agreement->options.end_of_input == HS_END_WITH_FIRST_RANK;
     return ends ? hs_error_set(err, HS_OUT_OF_RANGE, "the program has reported the end of its input") : HS_OK;
 }
@@ -313,7 +316,7 @@ hs_code hs__pass_gate(struct hs_session *session, hs_error *err)
     hs__agreement *agreement = &session->agreement;
     if (agreement->settled)
         return hs__error_copy(err, &agreement->failure);
-    hs_code code = exchange_step(session, HS__TOPIC_GATE, 0, hs__check_input(session, err), err);
+    hs_code code = exchange_step(session, HS__TOPIC_GATE, 0, hs__check_program(session, err), err);
     if (!code && agreement->word & (HS__WORD_CLOSING | HS__WORD_RUN_STOPPED))
         code = hs_error_set(err, HS_STOP, "another rank has %s",
                             agreement->word & HS__WORD_CLOSING ? "closed its session" : "stopped the run");

@@ -73,8 +73,9 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
 hs_code hs__pass_gate(struct hs_session *session, hs_error *err);
 /* At the close: repeats the agreement until all ranks are closing. */
 hs_code hs__agree_to_close(struct hs_session *session, hs_code code, hs_error *err);
-/* HS_OUT_OF_RANGE if the program has reported the end of its input, and this ends the training. Also without a group. */
-hs_code hs__check_input(const struct hs_session *session, hs_error *err);
+/* What the program has reported in this step: a failure (hs_session_fail) in a group; or HS_OUT_OF_RANGE, if its input has
+ * ended, and this ends the training. */
+hs_code hs__check_program(const struct hs_session *session, hs_error *err);
 /* A run has ended with HS_OUT_OF_RANGE. Returns true if it is to be repeated without input (HS_END_WITH_LAST_RANK). */
 bool hs__continues_without_input(struct hs_session *session);
 /* An agreement after the boundaries of a stop, or of the close. `word`: HS__WORD_CLOSING or 0. */

@@ -667,7 +667,7 @@ static hs_code end_step(hs_session *session, hs_error *err)
     hs_raw_session *raw = &session->raw;
     hs__enter(session, HS_PHASE_STEP);
     const hs__agreement *agreement = &session->agreement; /* settled: no rank makes this step */
-    hs_code code = agreement->settled ? hs__error_copy(err, &agreement->failure) : hs__check_input(session, err);
+    hs_code code = agreement->settled ? hs__error_copy(err, &agreement->failure) : hs__check_program(session, err);
     if (!code)
         code = advance_step(raw, 1, err);
     code = finish_run(session, code, err);
@@ -692,8 +692,9 @@ hs_code hs_step_end(hs_session *session)
     session->life = HS__READY;
     HS__CALL(call, session);
     hs_code code = end_step(session, &error);
-    /* the loop continues at the restored step */
-    const bool repeats = code && hs__recover(session, true, &code, &error) == HS__RECOVERED_REPEAT;
+    /* the loop continues at the restored step, unless the program has failed */
+    const bool repeats =
+        code && hs__is_clean(session->fail.code) && hs__recover(session, true, &code, &error) == HS__RECOVERED_REPEAT;
     if (!repeats) {
         code = record_step_result(session, code, &error);
         check_stop(session);
@@ -708,7 +709,7 @@ hs_code hs_step_pass_gate(hs_session *session)
     if (!session || hs__is_inherited(session->generation) || session->life != HS__IN_OWN_STEP || session->in_backend)
         return HS_FAILED_PRECONDITION;
     hs__clear(&error);
-    return hs__is_in_group(session) ? hs__pass_gate(session, &error) : hs__check_input(session, &error);
+    return hs__is_in_group(session) ? hs__pass_gate(session, &error) : hs__check_program(session, &error);
 }
 
 void hs__check_own_step(hs_session *session)

@@ -354,13 +354,14 @@ static bool is_loss(ranks_event event)
            event == AFTER_RUN_IS_LOST;
 }
 
-/* True if only some ranks may have restored their state: in a recovery that fails. */
+/* True if only some ranks may have restored their state, in a recovery that fails; or if a rank may have left the group in
+ * a step that the others make. */
 static bool steps_may_differ(const ranks *r, const hs_outcome *outcome)
 {
-    bool lost = is_loss(r->event);
+    bool may = is_loss(r->event) || (r->own_loop && r->event == FAILS_IN_STEP);
     for (int i = 0; i < RANKS_MORE; i++)
-        lost |= is_loss(r->more[i].event);
-    return lost && outcome->reason == HS_REASON_FAILED;
+        may |= is_loss(r->more[i].event) || (r->own_loop && r->more[i].event == FAILS_IN_STEP);
+    return may && outcome->reason == HS_REASON_FAILED;
 }
 
 const hs_outcome *ranks_outcome(const ranks *r)

@@ -410,7 +410,13 @@ static void a_hook_that_stops_on_one_rank_stops_all(void **state)
 
 static void step_failed(ranks *r, const hs_outcome *outcome)
 {
-    has_failed(r, outcome, "the step has failed");
+    if (r->own_loop) { /* behind the gate: the rank has left the group */
+        assert_int_equal(outcome->cause_rank, r->event_rank);
+        assert_contains(outcome->error.message, " has failed: the step has failed");
+        assert_int_equal(hs_outcome_exit_code(outcome), 75);
+    } else {
+        has_failed(r, outcome, "the step has failed");
+    }
     if (r->seed == 1)
         resumes_exactly(r, RANKS_SAVE_STEPS);
 }
@@ -717,6 +723,100 @@ static void a_step_function_that_stops_on_one_rank_stops_all(void **state)
     for (int i = 0; i < N; i++)
         assert_int_equal(outcomes[i].reason, HS_REASON_STOPPED);
     hs_simulation_free(simulation);
+}
+
+/* Loops of the program in which rank `odd` differs from the others at step AT. */
+
+typedef enum {
+    MISSES_GATE,
+    MISSES_GATE_AND_AGREEMENT,
+    ADVANCES_STEP,
+    FAILS_BEFORE_GATE,
+    FAILS_BEHIND_GATE
+} difference_in_loop;
+
+typedef struct {
+    difference_in_loop how;
+    int32_t odd;
+    hs_outcome outcomes[N];
+} loops;
+
+static void run_steps(const loops *all, hs_session *session, const hs_group *group, bool is_odd)
+{
+    while (hs_step_begin(session)) {
+        double one = 1;
+        const bool differs = is_odd && hs_session_global_step(session, NULL) == AT, fails = all->how >= FAILS_BEFORE_GATE;
+        hs_code gate = !differs || all->how == FAILS_BEHIND_GATE ? hs_step_pass_gate(session) : HS_OK;
+        if (!gate && !differs)
+            hs_simulation_sum(group, &one, 1, NULL);
+        if (differs && fails)
+            hs_session_fail(session, test_error(HS_INTERNAL, "no data"));
+        hs_code code = hs_step_end(session);
+        assert_true(code || !differs || !fails);
+    }
+}
+
+static void run_op(hs_session *session, bool is_odd)
+{
+    while (!hs_session_should_stop(session)) {
+        if (is_odd && hs_session_global_step(session, NULL) == AT)
+            hs_raw_session_run(hs_session_raw(session), HS_RUN_ARGS(.names = HS_NAMES("advance")), NULL, NULL);
+        if (hs_session_run(session, "advance", NULL))
+            break;
+    }
+}
+
+static int run_loop(void *user, const hs_group *group)
+{
+    loops *all = user;
+    const int32_t rank = group->ops->rank(group->self);
+    const int64_t every_n = all->how == MISSES_GATE_AND_AGREEMENT ? STEPS : 1;
+    hs_graph *graph = hs_graph_new(hs_simulation_env(group));
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_graph_op(graph, .name = "advance", .advances_step = true);
+    hs_session *session =
+        hs_session_open(hs_graph_backend(graph),
+                        HS_SESSION_OPTIONS(.group = group, .replicas = HS_REPLICA_OPTIONS(.agree_every_n_steps = every_n),
+                                           .hooks = HS_HOOKS(hs_stop_at_step(.last_step = STEPS))),
+                        NULL);
+    if (all->how == ADVANCES_STEP)
+        run_op(session, rank == all->odd);
+    else
+        run_steps(all, session, group, rank == all->odd);
+    all->outcomes[rank] = hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    return 0;
+}
+
+/* The error names the rank and the call, and not what follows from it. */
+static void a_loop_that_differs_on_one_rank_ends_all(void **state)
+{
+    static const char *const messages[][2] = {
+        [MISSES_GATE] = {"rank 0 has not passed the gate of step 8, at which rank 1 waits; all ranks must make the same",
+                         "rank 2 has not passed the gate of step 8, at which rank 0 waits; all ranks must make the same"},
+        [MISSES_GATE_AND_AGREEMENT] = {"rank 0 has not passed the gate of step 8, at which rank 1 waits",
+                                       "rank 2 has not passed the gate of step 8, at which rank 0 waits"},
+        [ADVANCES_STEP] =
+            {"rank 1 has called the end of step 8, and rank 0 the end of step 9; all ranks must make the same",
+             "rank 2 has called the end of step 9, and rank 0 the end of step 8; all ranks must make the same"},
+        [FAILS_BEFORE_GATE] = {"rank 0: no data", "rank 2: no data"},
+        [FAILS_BEHIND_GATE] = {"rank 0 has failed: no data", "rank 2 has failed: no data"}};
+    (void)state;
+    for (difference_in_loop how = MISSES_GATE; how <= FAILS_BEHIND_GATE; how++)
+        for (uint64_t seed = 1; seed <= 2 * seeds; seed++) {
+            loops all = {.how = how, .odd = seed % 2 ? 0 : 2};
+            hs_error err;
+            hs_simulation *simulation = hs_simulation_new(
+                HS_SIMULATION_OPTIONS(.main = run_loop, .user = &all, .rank_count = N, .seed = seed), &err);
+            assert_non_null(simulation);
+            assert_ok(hs_simulation_run(simulation, &err), &err);
+            for (int i = 0; i < N; i++) {
+                if (how != FAILS_BEHIND_GATE || i != all.odd)
+                    assert_contains(all.outcomes[i].error.message, messages[how][all.odd / 2]);
+                assert_int_equal(all.outcomes[i].cause_rank, how == ADVANCES_STEP && !all.odd ? 1 : all.odd);
+            }
+            hs_simulation_free(simulation);
+        }
 }
 
 static void exhausted(ranks *r, const hs_outcome *outcome)
@@ -1037,6 +1137,7 @@ int main(void)
         ranked(a_death_at_any_call_ends_all_other_ranks_with_the_same_outcome),
         ranked(a_hook_asks_the_other_ranks_also_behind_a_save),
         cmocka_unit_test(a_step_function_that_stops_on_one_rank_stops_all),
+        cmocka_unit_test(a_loop_that_differs_on_one_rank_ends_all),
         ranked(a_rank_that_is_lost_again_and_again_ends_all),
         ranked(the_ranks_may_agree_every_few_steps_only),
         ranked(a_resumed_run_ends_at_the_same_step),
