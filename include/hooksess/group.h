@@ -16,8 +16,8 @@ HS_BEGIN_DECLS
 /* Receives the bytes of one rank. They are valid during the call. */
 typedef void (*hs_gather_fn)(void *user, int32_t rank, hs_bytes bytes);
 
-/* Records how the training ended, and returns the exit code of the process. failed_rank and `why` are those of the first
- * failure. */
+/* Records how the training ended, and returns the exit code of the process, which is 75 if this takes more than 10 s, as in
+ * a file system that hangs. failed_rank and `why` are those of the first failure. */
 typedef int (*hs_abandon_fn)(void *user, int32_t failed_rank, const hs_error *why);
 
 /* The functions of an engine. `self` is hs_group.self; `err` is never NULL. barrier, report_exit, query_failed_rank and

@@ -31,8 +31,8 @@
  * call returns HS_UNAVAILABLE, and the first missing rank has failed. Ranks other than 0 wait detector_secs longer.
  *
  * The group may end the process: if the function of set_abandon (group.h) is still installed failure_grace_secs after this
- * rank has learned of a failure, the detector calls it, logs one line, and calls _exit() with its result. For long saves or
- * evaluations, set a longer time.
+ * rank has learned of a failure, the detector calls it, logs one line, and calls _exit() with its result, or after 10 s with
+ * 75. For long saves or evaluations, set a longer time.
  *
  * Security: nothing is encrypted. The nonce, or `job`, only prevents that processes of other jobs connect by mistake. Use a
  * private network.

@@ -20,7 +20,7 @@
  * bytes number of the first call that cannot complete, 8 bytes number of calls that the sender has begun; then the text. */
 enum { HEARTBEAT = 1, NOTICE = 2 };
 
-enum { POLL_MAX = HS__TCP_FAN_OUT + 2 };
+enum { POLL_MAX = HS__TCP_FAN_OUT + 2, RESTART = 75 };
 
 #define SECOND_NS ((int64_t)1000000000)
 
@@ -192,20 +192,53 @@ static int64_t abandon_ns(const hs__tcp_detector *d)
     return d->abandon && !d->abandoning && d->failed_rank >= 0 ? add(d->failed_ns, d->grace_ns) : INT64_MAX;
 }
 
-/* Calls the session's function, and ends the process. */
+static void *record_end(void *detector)
+{
+    hs__tcp_detector *d = detector;
+    const hs_error why = d->failure;
+    atomic_store(&d->exit_code, d->abandon(d->abandon_user, d->failed_rank, &why));
+    atomic_store(&d->end_done, true);
+    wake(d->wake_thread);
+    return NULL;
+}
+
+static void *log_end(void *detector)
+{
+    hs__tcp_detector *d = detector;
+    hs_log(d->env, HS_LOG_ERROR,
+           "the process ends with exit code %d: the session is still open %g s after this failure: %s",
+           atomic_load(&d->exit_code), (double)d->grace_ns / 1e9, d->failure.message);
+    atomic_store(&d->end_done, true);
+    wake(d->wake_thread);
+    return NULL;
+}
+
+/* Calls a part of the end in a thread, because a file system or the log may hang. Waits for it until a limit. */
+static void end_within(hs__tcp_detector *d, void *(*part)(void *), int64_t limit_ns)
+{
+    const int64_t until = hs__tcp_now() + limit_ns;
+    pthread_t thread;
+    atomic_store(&d->end_done, false);
+    if (hs__thread_start(&thread, part, d) != 0)
+        part(d);
+    else
+        pthread_detach(thread);
+    while (!atomic_load(&d->end_done) && hs__tcp_now() < until) {
+        struct pollfd poll_fd = {.fd = d->wake_thread, .events = POLLIN};
+        eventfd_t count;
+        poll(&poll_fd, 1, hs__tcp_poll_ms(until));
+        eventfd_read(d->wake_thread, &count);
+    }
+}
+
+/* Calls the session's function, and ends the process. From now on, no other thread changes the failure or the function. */
 static _Noreturn void abandon(hs__tcp_detector *d)
 {
-    const hs_error why = d->failure;
-    hs_abandon_fn abandon_fn = d->abandon;
-    void *user = d->abandon_user;
-    int32_t rank = d->failed_rank;
     d->abandoning = true;
     pthread_mutex_unlock(&d->lock);
-    int exit_code = abandon_fn(user, rank, &why);
-    hs_log(d->env, HS_LOG_ERROR,
-           "the process ends with exit code %d: the session is still open %g s after this failure: %s", exit_code,
-           (double)d->grace_ns / 1e9, why.message);
-    _exit(exit_code);
+    end_within(d, record_end, 10 * SECOND_NS);
+    end_within(d, log_end, 5 * SECOND_NS);
+    _exit(atomic_load(&d->exit_code));
 }
 
 /* Waits for messages until a time, and handles them. Unlocks meanwhile. */
@@ -299,7 +332,7 @@ static int64_t to_ns(double secs, double otherwise)
 hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *options, const hs_env *env,
                            const hs__tcp_edges *edges, hs_error *err)
 {
-    *d = (hs__tcp_detector){.env = env, .options = options, .failed_rank = -1, .cut_rank = -1};
+    *d = (hs__tcp_detector){.env = env, .options = options, .failed_rank = -1, .cut_rank = -1, .exit_code = RESTART};
     d->wake_thread = d->wake_session = -1;
     atomic_store(&d->cut, HS__NO_CUT);
     hs__tcp_host_name(d->host, sizeof d->host);
@@ -374,7 +407,7 @@ hs_code hs__detector_query(hs__tcp_detector *d, int32_t *rank, hs_error *err)
 void hs__detector_set_abandon(hs__tcp_detector *d, hs_abandon_fn abandon_fn, void *user)
 {
     pthread_mutex_lock(&d->lock);
-    if (d->abandoning && !pthread_equal(pthread_self(), d->thread)) { /* the detector's thread ends the process */
+    if (d->abandoning) { /* the detector's thread ends the process */
         pthread_mutex_unlock(&d->lock);
         for (;;)
             pause();

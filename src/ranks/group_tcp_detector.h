@@ -62,7 +62,9 @@ typedef struct hs__tcp_detector {
     int32_t cut_rank;
     hs_abandon_fn abandon;
     void *abandon_user;
-    bool abandoning; /* the process ends */
+    bool abandoning;      /* the process ends: */
+    atomic_int exit_code; /* with this code, 75 if the session does not return one in time */
+    atomic_bool end_done; /* the thread that ends it has done its part */
 } hs__tcp_detector;
 
 /* Starts the detector. The caller stops it, also after a failure. Options, env and edges stay. */

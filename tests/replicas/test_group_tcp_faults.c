@@ -391,6 +391,45 @@ static void a_stuck_process_ends_with_the_code_of_its_session(void **state)
     }
 }
 
+/* As in a file system that hangs. */
+static int hang(void *user, int32_t failed_rank, const hs_error *why)
+{
+    (void)user, (void)failed_rank, (void)why;
+    while (pause())
+        continue;
+    return 0;
+}
+
+static void log_and_hang(void *user, hs_log_level level, const char *text)
+{
+    keep_end(user, level, text);
+    hang(NULL, 0, NULL);
+}
+
+static int hang_at_the_end(process *p)
+{
+    const hs_env env = HS_INIT(hs_env, .logger = {log_and_hang, p});
+    p->options.env = &env;
+    const hs_group *group = process_connect(p);
+    check_code(p, agree(p), HS_OK);
+    group->ops->set_abandon(group->self, p->rank == 0 ? hang : record_end, p);
+    process_say(p);
+    hang(NULL, 0, NULL);
+    return 0;
+}
+
+static void a_stuck_process_ends_although_its_files_and_its_log_hang(void **state)
+{
+    processes *all = *state;
+    processes_prepare(all, 3, hang_at_the_end);
+    start_stuck(all);
+    processes_finish_all(all);
+    for (int32_t i = 0; i < 3; i += 2) {
+        assert_int_equal(processes_exit_code(all, i), EXIT_CODE);
+        assert_contains(all->results[i].message, "the process ends with exit code 75");
+    }
+}
+
 static void a_process_without_a_session_is_not_ended(void **state)
 {
     processes *all = *state;
@@ -750,6 +789,7 @@ int main(void)
         with_processes(a_call_ends_if_rank_0_is_missing),
         with_processes(a_long_wait_is_logged),
         with_processes(a_stuck_process_ends_with_the_code_of_its_session),
+        with_processes(a_stuck_process_ends_although_its_files_and_its_log_hang),
         with_processes(a_process_without_a_session_is_not_ended),
         with_processes(a_call_that_times_out_ends_the_stuck_processes),
         with_processes(strangers_do_not_disturb_the_ranks),
