@@ -23,6 +23,10 @@
  * names the missing rank or the port in use; the others fail after connect_secs. With `address` alone, rank 0 reports a
  * port in use on the next port. A rank that rank 0 refuses retries for connect_secs, and returns why.
  *
+ * Processes of an earlier start may still run. If the starts have different names (`job`), no process joins ranks of
+ * another one. Without names, the ranks end if they notice two starts: a rank that was connected to rank 0 never connects
+ * to another one, a rank 0 ends if another one replaces its file, and all end if two processes with the same rank connect.
+ *
  * Failures: a thread of each rank, the detector, exchanges heartbeats. A rank has failed if its connection ends, if it
  * reports an exit with an error, or if it sends no heartbeat for detector_secs. Within milliseconds, the collective calls
  * that this rank has not made return HS_UNAVAILABLE on all ranks.
@@ -55,15 +59,17 @@ typedef struct hs_group_tcp_options {
      * or exchange, only rank 0 uses it: port 0 is any port, and NULL all interfaces */
     const char *address;
     /* A directory that all ranks share, normally the checkpoint directory. Rank 0 creates its last level. Until all are
-     * connected, the file ".hooksess-rendezvous" in it (mode 0600) has the addresses of rank 0 and a random nonce. Files of
-     * earlier runs and other users are ignored */
+     * connected, the file ".hooksess-rendezvous" in it (mode 0600) has the addresses of rank 0, a random nonce and the job.
+     * Files of earlier runs, other jobs and other users are ignored */
     const char *rendezvous_dir;
     /* Collective: copies `bytes` bytes at `data` (addresses and a random nonce) from rank 0 to all ranks, such as
      * MPI_Bcast(). hs_group_tcp_new() calls it once per rank, also on a rank that cannot begin, and fails with the error
      * that it returns */
     hs_code (*exchange)(void *user, void *data, size_t bytes, hs_error *err);
     void *exchange_user;
-    const char *job; /* with `address` alone: a name that only this job has, at most 63 bytes. NULL: "" */
+    /* Without exchange: a name of this start of the job, the same on all ranks, such as that of a pod's job. At most 63
+     * bytes. NULL: "", or with hs_group_tcp_from_env() that of the launcher */
+    const char *job;
     /* On rank 0: limit until all ranks are connected. On others: until rank 0 answers; from then on 1.25 times this limit.
      * 0: 60 */
     double connect_secs;
@@ -79,24 +85,25 @@ typedef struct hs_group_tcp_options {
 /* Connects all ranks. Collective: returns when all are connected. `err` NULL: logs the error.
  *
  *   HS_INVALID_ARGUMENT     invalid options
- *   HS_UNAVAILABLE          ranks, named in the message, did not connect within connect_secs, or one has left
- *   HS_FAILED_PRECONDITION  the port of rank 0 is in use
+ *   HS_UNAVAILABLE          ranks, named in the message, did not connect within connect_secs, or one has left; or the
+ *                           ranks were started again
+ *   HS_FAILED_PRECONDITION  the port of rank 0 is in use; or no other rank has connected to rank 0
  *   HS_RESOURCE_EXHAUSTED   out of memory or threads
  *   others                  the code of a failed system call, or of `exchange` */
 HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_error *err);
 
-/* The same, with rank and rank_count from the environment variables of a launcher. The first pair that is set counts:
+/* The same, with rank, rank_count and job from the environment variables of a launcher. The first pair that is set counts:
  *
- *   launcher          rank                  rank count
- *   torchrun          RANK                  WORLD_SIZE
- *   Open MPI          OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE
- *   MPICH, Intel MPI  PMI_RANK              PMI_SIZE
- *   srun              SLURM_PROCID          SLURM_NTASKS
+ *   launcher          rank                  rank count            job, if `job` is NULL
+ *   torchrun          RANK                  WORLD_SIZE            TORCHELASTIC_RUN_ID
+ *   Open MPI          OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE  PMIX_NAMESPACE
+ *   MPICH, Intel MPI  PMI_RANK              PMI_SIZE              PMI_JOBID, SLURM_RESTART_COUNT
+ *   srun              SLURM_PROCID          SLURM_NTASKS          SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT
  *
  * If none is set, the group has one rank. The options must not set rank and rank_count. If neither address, rendezvous_dir
  * nor exchange is set, the host is MASTER_ADDR, and the port is MASTER_PORT + 1; MASTER_PORT + 2 reports that it is in use.
  * No other job may use the three ports. HS_INVALID_ARGUMENT: also if a variable is not a number, or a needed one is
- * missing. */
+ * missing, such as SLURM_STEP_ID in the script of sbatch. */
 HS_API hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *options, hs_error *err);
 
 /* Returns the group for session options. Valid until the object is freed. If the object is NULL: a group with which no

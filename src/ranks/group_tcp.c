@@ -4,6 +4,7 @@
 #include <hooksess/group_tcp.h>
 
 #include "base/forks.h"
+#include "base/text.h"
 #include "ranks/group_tcp_collectives.h"
 
 #include <stdio.h>
@@ -87,8 +88,9 @@ static hs_code check_rendezvous(const hs_group_tcp_options *options, hs_error *e
     if (!options->rendezvous_dir && !options->exchange && !options->address)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_group_tcp_options: set address, rendezvous_dir or exchange, so that the ranks find rank 0");
-    if (options->job && (options->rendezvous_dir || options->exchange))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_group_tcp_options.job is only for address alone");
+    if (options->job && options->exchange)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_group_tcp_options: job and exchange are set, but with exchange the ranks need no job");
     for (const char *at = options->job; at && *at; at++)
         if (*at < ' ' || *at > '~' || at - options->job >= HS__HELLO_TOKEN - 1)
             return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -258,35 +260,60 @@ static hs_code read_variable(const char *name, int32_t *number, hs_error *err)
     return HS_OK;
 }
 
-static hs_code read_launcher(hs_group_tcp_options *options, hs_error *err)
+/* The variables of a launcher. Those of `job` have the same value in all processes of a start, and together another one in
+ * each start. TORCHELASTIC_RESTART_COUNT is not among them: each agent of torchrun counts for itself. */
+typedef struct launcher {
+    const char *rank, *count, *job[3];
+} launcher;
+
+/* The innermost first: sbatch sets the variables of Slurm also in its script, in which others may start. */
+static const launcher launchers[] = {
+    {"RANK", "WORLD_SIZE", {"TORCHELASTIC_RUN_ID"}},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", {"PMIX_NAMESPACE"}},
+    {"PMI_RANK", "PMI_SIZE", {"PMI_JOBID", "SLURM_RESTART_COUNT"}},
+    {"SLURM_PROCID", "SLURM_NTASKS", {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
+};
+
+static hs_code read_launcher(hs_group_tcp_options *options, char job[HS__HELLO_TOKEN], hs_error *err)
 {
-    /* the innermost launcher first: sbatch sets the variables of Slurm also in its script, in which others may start */
-    static const char *const launchers[][2] = {{"RANK", "WORLD_SIZE"},
-                                               {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                               {"PMI_RANK", "PMI_SIZE"},
-                                               {"SLURM_PROCID", "SLURM_NTASKS"}};
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        const char *rank = launchers[i][0], *count = launchers[i][1];
-        if (!getenv(rank) && !getenv(count))
+    *job = '\0';
+    for (const launcher *at = launchers; at < launchers + sizeof launchers / sizeof *launchers; at++) {
+        hs_code code;
+        if (!getenv(at->rank) && !getenv(at->count))
             continue;
-        if (!getenv(rank) || !getenv(count))
+        if (!getenv(at->rank) || !getenv(at->count))
             return hs_error_set(err, HS_INVALID_ARGUMENT, "environment variable %s is set, but %s is not",
-                                getenv(rank) ? rank : count, getenv(rank) ? count : rank);
-        hs_code code = read_variable(rank, &options->rank, err);
-        return code ? code : read_variable(count, &options->rank_count, err);
+                                getenv(at->rank) ? at->rank : at->count, getenv(at->rank) ? at->count : at->rank);
+        if ((code = read_variable(at->rank, &options->rank, err)) ||
+            (code = read_variable(at->count, &options->rank_count, err)))
+            return code;
+        if (strcmp(at->rank, "SLURM_PROCID") == 0 && options->rank_count > 1 && !getenv("SLURM_STEP_ID"))
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "environment variable SLURM_NTASKS is %d, but SLURM_STEP_ID is not set: start the program "
+                                "with srun",
+                                (int)options->rank_count);
+        for (size_t i = 0; i < sizeof at->job / sizeof *at->job && at->job[i]; i++)
+            if (getenv(at->job[i]))
+                hs__append(job, HS__HELLO_TOKEN, "%s%s", *job ? "." : "", getenv(at->job[i]));
+        for (char *c = job; *c; c++)
+            *c = *c >= ' ' && *c <= '~' ? *c : '?';
+        return HS_OK;
     }
     options->rank_count = 1;
     return HS_OK;
 }
 
-/* Sets the rank, the rank count and, if the options name no way to find rank 0, the address. `address` is the memory of
- * options->address. */
-static hs_code apply_environment(hs_group_tcp_options *options, char address[HS__ADDRESS_MAX], hs_error *err)
+/* Sets the rank, the rank count, the job and, if the options name no way to find rank 0, the address. `address` and `job`
+ * are the memory of the texts. */
+static hs_code apply_environment(hs_group_tcp_options *options, char address[HS__ADDRESS_MAX], char job[HS__HELLO_TOKEN],
+                                 hs_error *err)
 {
     if (options->rank || options->rank_count)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_group_tcp_from_env: rank and rank_count are set, but come from the environment");
-    hs_code code = read_launcher(options, err);
+    hs_code code = read_launcher(options, job, err);
+    if (!options->job && !options->exchange)
+        options->job = job;
     if (code || options->rank_count <= 1 || options->address || options->rendezvous_dir || options->exchange)
         return code;
     const char *host = getenv("MASTER_ADDR");
@@ -311,11 +338,11 @@ static hs_code apply_environment(hs_group_tcp_options *options, char address[HS_
 hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *given, hs_error *err)
 {
     hs_group_tcp_options options = {0};
-    char address[HS__ADDRESS_MAX];
+    char address[HS__ADDRESS_MAX], job[HS__HELLO_TOKEN];
     hs_error error = {0};
     hs_group_tcp *group = NULL;
     if (!HS_STRUCT_TAKE(hs_group_tcp_options, env, &options, given, &error)) {
-        if (apply_environment(&options, address, &error))
+        if (apply_environment(&options, address, job, &error))
             hs__rendezvous_decline(&options, &error);
         else
             group = new_group(&options, &error);

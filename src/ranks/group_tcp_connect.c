@@ -23,6 +23,7 @@ enum {
 #define SECOND_NS  ((int64_t)1000000000)
 #define WARN_NS    (5 * SECOND_NS)
 #define CONNECT_NS (2 * SECOND_NS) /* of an attempt to reach an address */
+#define CHECK_NS   SECOND_NS       /* of the file of rank 0 */
 
 _Static_assert((int)HS__ADDRESSES_MAX <= (int)HS__HELLO_TEXT, "the addresses of a rank fit in a message");
 
@@ -37,6 +38,7 @@ typedef struct pending {
 typedef struct peer {
     int fd;                         /* -1: not registered */
     bool done;                      /* on rank 0: it is connected to its parent, or has received the error of rank 0 */
+    int32_t process;                /* on rank 0: the random number of its process */
     char host[HS__HELLO_HOST];      /* of the other side */
     char addresses[HS__HELLO_TEXT]; /* on rank 0: on which the rank listens */
 } peer;
@@ -45,6 +47,7 @@ typedef struct connector {
     hs__tcp_rendezvous *rendezvous;
     const hs_env *env;
     int32_t rank, rank_count;
+    int32_t process; /* a random number, which tells this process from others with the same rank */
     char host[HS__HELLO_HOST];
     char addresses[HS__ADDRESSES_MAX]; /* on which this rank listens for its children. "": none */
     char parent_addresses[HS__HELLO_TEXT];
@@ -62,7 +65,9 @@ typedef struct connector {
     size_t attempts;              /* to connect that have failed */
     int64_t limit;                /* of all waits */
     int64_t begin_ns, warn_ns;    /* of the wait for connections; of the next warning about it */
+    int64_t check_ns;             /* on rank 0: of the next look at its file */
     hs_error failure;             /* on rank 0: why it cannot listen on its port */
+    hs_error conflict;            /* on rank 0: of two processes with the same rank */
     char refused[HS__HELLO_TEXT]; /* why a connection was refused */
 } connector;
 
@@ -241,8 +246,20 @@ static void register_rank(connector *c, int fd, const hs__hello *hello)
 {
     peer *p = &c->peers[hello->rank];
     const bool is_new = p->fd < 0;
-    if (!store(c, &p->fd, fd, hello))
+    if (!is_new && p->process != hello->code && !hs__tcp_ended(p->fd)) {
+        hs_error_set(&c->conflict, HS_UNAVAILABLE,
+                     "rank %d runs twice, on %.71s and on %.71s: end the processes of an earlier start", (int)hello->rank,
+                     p->host, hello->host);
+        send_failure(c, &fd, hello->rank, &c->conflict);
         return;
+    }
+    if (c->answered) {
+        refuse(c, fd, hello, "an unexpected message");
+        return;
+    }
+    hs__tcp_close(&p->fd); /* of an earlier attempt of the same process */
+    p->fd = fd;
+    p->process = hello->code;
     memcpy(p->host, hello->host, sizeof p->host);
     memcpy(p->addresses, hello->text, sizeof p->addresses);
     c->n_registered += is_new;
@@ -284,7 +301,7 @@ static void handle_hello(connector *c, int fd, const unsigned char bytes[HS__HEL
         send_failure(c, &fd, hello.rank, &c->failure);
         c->n_done += !c->peers[hello.rank].done;
         c->peers[hello.rank].done = true;
-    } else if (to_rank_0 && hello.kind == HS__HELLO_REGISTER && !c->answered) {
+    } else if (to_rank_0 && hello.kind == HS__HELLO_REGISTER) {
         register_rank(c, fd, &hello);
     } else if (hello.kind == HS__HELLO_CONTROL || hello.kind == HS__HELLO_DATA) {
         connect_child(c, fd, &hello);
@@ -384,7 +401,8 @@ static hs_code serve_once(connector *c, hs_error *err)
         listening[i] = (struct pollfd){.fd = c->listener.fds[i], .events = POLLIN};
     for (size_t i = 0; i < n; i++)
         waiting[i] = (struct pollfd){.fd = c->pending[i].fd, .events = POLLIN};
-    int ready = poll(c->fds, (nfds_t)(n_peers + c->listener.n + n), hs__tcp_poll_ms(earlier(c->warn_ns, c->limit)));
+    const int64_t until = earlier(c->check_ns, earlier(c->warn_ns, c->limit));
+    int ready = poll(c->fds, (nfds_t)(n_peers + c->listener.n + n), hs__tcp_poll_ms(until));
     if (ready <= 0)
         return ready == 0 || errno == EINTR ? HS_OK : hs_error_set_errno(err, errno, "poll");
     hs_code code = HS_OK;
@@ -410,6 +428,15 @@ static bool is_missing(connector *c, int32_t rank)
     return child && (child->control < 0 || child->data < 0);
 }
 
+/* True on rank 0 if no rank has ever registered or been refused. */
+static bool is_alone(const connector *c)
+{
+    for (int32_t i = 1; i < c->rank_count; i++)
+        if (*c->peers[i].host)
+            return false;
+    return !*c->refused;
+}
+
 /* Lists the missing ranks. When all are registered, the reason may be the parent of a rank. */
 static void list_missing(connector *c, char list[LIST_MAX])
 {
@@ -433,13 +460,24 @@ static hs_code serve(connector *c, hs_error *err)
     hs_code code = HS_OK;
     c->begin_ns = hs__tcp_now();
     c->warn_ns = c->begin_ns + WARN_NS;
+    c->check_ns = c->rank ? INT64_MAX : c->begin_ns + CHECK_NS;
     while (!code && !c->started) {
         const int64_t now = hs__tcp_now();
+        if (now >= c->check_ns) {
+            c->check_ns = now + CHECK_NS;
+            if ((code = hs__rendezvous_check(c->rendezvous, err)))
+                return code;
+        }
         if (c->failure.code && (now >= c->limit || c->n_done == c->rank_count - 1))
             return hs__error_copy(err, &c->failure);
         if (now >= c->limit && c->rank)
             return hs_error_set(err, HS_UNAVAILABLE, "rank 0 (%s) has not started the group within connect_secs",
                                 c->peers[0].host);
+        if (now >= c->limit && is_alone(c))
+            return hs_error_set(err, HS_FAILED_PRECONDITION,
+                                "this is rank 0 of %d, but no other rank has connected within connect_secs: start all %d "
+                                "processes, with a launcher such as srun",
+                                (int)c->rank_count, (int)c->rank_count);
         if (now >= c->limit) {
             list_missing(c, list);
             return hs_error_set(err, HS_UNAVAILABLE, "ranks that have not connected within connect_secs: %s", list);
@@ -456,9 +494,14 @@ static hs_code serve(connector *c, hs_error *err)
                 hs_log(c->env, HS_LOG_WARNING, "rank %d waits since %.0f s until these ranks are connected: %s",
                        (int)c->rank, secs, list);
         }
-        if (!(code = serve_once(c, err)) && !c->rank) {
-            answer_all(c);
-            c->started = !c->failure.code && c->n_done == c->rank_count - 1;
+        if ((code = serve_once(c, err)) || c->rank)
+            continue;
+        if (c->conflict.code)
+            return hs__error_copy(err, &c->conflict);
+        answer_all(c);
+        if (!c->failure.code && c->n_done == c->rank_count - 1) {
+            code = hs__rendezvous_check(c->rendezvous, err);
+            c->started = !code;
         }
     }
     return code;
@@ -477,6 +520,7 @@ static hs_code send_hello(connector *c, hs__hello_kind kind, const char *to, int
     if (code)
         return code;
     hs__hello hello = make_hello(c, kind, c->rank, c->addresses);
+    hello.code = kind == HS__HELLO_REGISTER ? c->process : 0;
     return send_message(&hello, *fd, deadline, err);
 }
 
@@ -515,6 +559,9 @@ static hs_code try_to_register(connector *c, hs_error *err)
         c->limit = hs__tcp_now() + c->rendezvous->connect_ns + c->rendezvous->connect_ns / 4;
         memcpy(c->peers[0].host, hello.host, sizeof hello.host);
         code = receive_message(c, *fd, HS__HELLO_WELCOME, c->rank, 0, c->limit, &hello, err);
+        /* do not retry: the next rank 0 is that of a later start, which has another process with this rank */
+        if (code && code != HS_DEADLINE_EXCEEDED && !c->final)
+            code = set_lost(c, 0, c->peers[0].host, err);
     }
     if (!code) {
         snprintf(c->parent_addresses, sizeof c->parent_addresses, "%s",
@@ -656,6 +703,8 @@ hs_code hs__tcp_connect_ranks(hs__tcp_rendezvous *rendezvous, const hs_env *env,
     hs__tcp_host_name(c.host, sizeof c.host);
     *edges = (hs__tcp_edges){NULL, 0};
     hs_code code = allocate(&c, err);
+    if (!code)
+        code = hs__rendezvous_random(&c.process, sizeof c.process, err);
     if (code)
         hs__rendezvous_decline(rendezvous->options, err);
     else

@@ -46,7 +46,7 @@ enum {
 typedef struct hs__hello {
     hs__hello_kind kind;
     int32_t rank, rank_count;    /* of the rank that is not rank 0 or not the parent, in both directions */
-    int32_t code;                /* of FAILED: an hs_code */
+    int32_t code;                /* of FAILED: an hs_code. Of REGISTER: a random number of the process */
     char token[HS__HELLO_TOKEN]; /* of the job: its name, or the random nonce */
     char host[HS__HELLO_HOST];   /* host name of the sender, for messages */
     char text[HS__HELLO_TEXT];

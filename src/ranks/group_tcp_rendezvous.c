@@ -21,15 +21,15 @@
 
 static const char file_name[] = ".hooksess-rendezvous";
 
-/* What the file and the program's function transport: two lines, the addresses and the token. Or, by the function only, the
- * error of rank 0 as "!CODE MESSAGE". */
-enum { RECORD = HS__ADDRESSES_MAX + HS__HELLO_TOKEN + 1 };
+/* What the file and the program's function transport: three lines, the addresses, the token, and the name of the job. Or,
+ * by the function only, the error of rank 0 as "!CODE MESSAGE". */
+enum { RECORD = HS__ADDRESSES_MAX + 2 * HS__HELLO_TOKEN + 1 };
 
 hs_code hs__rendezvous_init(hs__tcp_rendezvous *rendezvous, const hs_group_tcp_options *options, const hs_env *env,
                             hs_error *err)
 {
     double secs = options->connect_secs > 0 ? options->connect_secs : 60;
-    *rendezvous = (hs__tcp_rendezvous){.options = options};
+    *rendezvous = (hs__tcp_rendezvous){.options = options, .job = options->job ? options->job : ""};
     rendezvous->connect_ns = (int64_t)(secs * 1e9);
     rendezvous->deadline = hs__tcp_now() + rendezvous->connect_ns;
     if (!options->rendezvous_dir)
@@ -47,7 +47,7 @@ void hs__rendezvous_release(hs__tcp_rendezvous *rendezvous, const hs_env *env)
 
 static void write_record(const hs__tcp_rendezvous *rendezvous, char record[RECORD])
 {
-    snprintf(record, RECORD, "%s\n%s\n", rendezvous->addresses, rendezvous->token);
+    snprintf(record, RECORD, "%s\n%s\n%s\n", rendezvous->addresses, rendezvous->token, rendezvous->job);
 }
 
 /* Reads the file. Sets *own if it is a file of this user. Returns false without a file. */
@@ -65,28 +65,52 @@ static bool read_file(const char *path, char record[RECORD], bool *own)
     return true;
 }
 
-void hs__rendezvous_withdraw(hs__tcp_rendezvous *rendezvous)
+/* Reads the file that this rank has published. Sets *same if it still has this rank's record. Returns false without a file
+ * of this user. */
+static bool read_published(const hs__tcp_rendezvous *rendezvous, bool *same)
 {
     char record[RECORD], found[RECORD];
     bool own;
+    if (!rendezvous->published || !read_file(rendezvous->path, found, &own) || !own)
+        return false;
     write_record(rendezvous, record);
-    if (rendezvous->published && read_file(rendezvous->path, found, &own) && own && strcmp(found, record) == 0)
+    *same = strcmp(found, record) == 0;
+    return true;
+}
+
+void hs__rendezvous_withdraw(hs__tcp_rendezvous *rendezvous)
+{
+    bool same;
+    if (read_published(rendezvous, &same) && same)
         unlink(rendezvous->path);
     rendezvous->published = false;
+}
+
+hs_code hs__rendezvous_check(const hs__tcp_rendezvous *rendezvous, hs_error *err)
+{
+    bool same;
+    if (!read_published(rendezvous, &same) || same)
+        return HS_OK;
+    return hs_error_set(err, HS_UNAVAILABLE, "another rank 0 has replaced '%s': the ranks were started again",
+                        rendezvous->path);
+}
+
+hs_code hs__rendezvous_random(void *bytes, size_t n, hs_error *err)
+{
+    ssize_t got;
+    do
+        got = getrandom(bytes, n, 0);
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)n ? HS_OK : hs_error_set_errno(err, got < 0 ? errno : EIO, "getrandom");
 }
 
 static hs_code make_nonce(char token[HS__HELLO_TOKEN], hs_error *err)
 {
     unsigned char random[24];
-    ssize_t n;
-    do
-        n = getrandom(random, sizeof random, 0);
-    while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof random)
-        return hs_error_set_errno(err, n < 0 ? errno : EIO, "getrandom");
-    for (size_t i = 0; i < sizeof random; i++)
+    hs_code code = hs__rendezvous_random(random, sizeof random, err);
+    for (size_t i = 0; !code && i < sizeof random; i++)
         snprintf(token + 2 * i, 3, "%02x", random[i]);
-    return HS_OK;
+    return code;
 }
 
 /* Writes the file under a temporary name, and renames it. Readers see no file or a whole one. The temporary name is random,
@@ -122,16 +146,22 @@ static hs_code write_file(hs__tcp_rendezvous *rendezvous, const hs_env *env, con
     return code;
 }
 
-/* Sets addresses and token from a record. Returns false if it is invalid. */
-static bool read_record(hs__tcp_rendezvous *rendezvous, const char record[RECORD])
+/* Copies the line at *at, of fewer than `size` bytes, and sets *at to the next one. Returns false if it is invalid. */
+static bool read_line(const char **at, char *line, size_t size)
 {
-    const char *line = memchr(record, '\n', RECORD);
-    const char *end = line ? memchr(line + 1, '\n', RECORD - (size_t)(line + 1 - record)) : NULL;
-    if (!end || (size_t)(line - record) >= HS__ADDRESSES_MAX || (size_t)(end - line - 1) >= HS__HELLO_TOKEN)
+    const char *end = strchr(*at, '\n');
+    if (!end || (size_t)(end - *at) >= size)
         return false;
-    snprintf(rendezvous->addresses, HS__ADDRESSES_MAX, "%.*s", (int)(line - record), record);
-    snprintf(rendezvous->token, HS__HELLO_TOKEN, "%.*s", (int)(end - line - 1), line + 1);
+    snprintf(line, size, "%.*s", (int)(end - *at), *at);
+    *at = end + 1;
     return true;
+}
+
+/* Sets addresses and token from a record, which is terminated. Returns false if it is invalid. */
+static bool read_record(hs__tcp_rendezvous *rendezvous, const char record[RECORD], char job[HS__HELLO_TOKEN])
+{
+    return read_line(&record, rendezvous->addresses, HS__ADDRESSES_MAX) &&
+           read_line(&record, rendezvous->token, HS__HELLO_TOKEN) && read_line(&record, job, HS__HELLO_TOKEN);
 }
 
 static void write_failure(const hs_error *why, char record[RECORD])
@@ -180,7 +210,7 @@ hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env
     char record[RECORD] = "";
     hs_code code = begin_to_listen(options, listener, failure, err);
     if (uses_address(options)) {
-        snprintf(rendezvous->token, HS__HELLO_TOKEN, "%s", options->job ? options->job : "");
+        snprintf(rendezvous->token, HS__HELLO_TOKEN, "%s", rendezvous->job);
         return code;
     }
     if (!code && !(code = hs__tcp_publish(listener, rendezvous->addresses, err)) &&
@@ -211,10 +241,10 @@ void hs__rendezvous_decline(const hs_group_tcp_options *options, const hs_error 
 hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err)
 {
     const hs_group_tcp_options *options = rendezvous->options;
-    char record[RECORD] = "";
+    char record[RECORD] = "", job[HS__HELLO_TOKEN];
     if (uses_address(options)) {
         snprintf(rendezvous->addresses, HS__ADDRESSES_MAX, "%s", options->address);
-        snprintf(rendezvous->token, HS__HELLO_TOKEN, "%s", options->job ? options->job : "");
+        snprintf(rendezvous->token, HS__HELLO_TOKEN, "%s", rendezvous->job);
     }
     if (!options->exchange)
         return HS_OK;
@@ -227,21 +257,24 @@ hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err)
         const long rank_0_code = strtol(record + 1, &message, 10);
         return hs_error_set(err, rank_0_code ? (hs_code)rank_0_code : HS_UNAVAILABLE, "rank 0:%s", message);
     }
-    if (!read_record(rendezvous, record))
+    if (!read_record(rendezvous, record, job))
         return hs_error_set(err, HS_INTERNAL, "hs_group_tcp_options.exchange has not copied what rank 0 has sent");
     return HS_OK;
 }
 
 hs_code hs__rendezvous_find(hs__tcp_rendezvous *rendezvous, hs_error *err)
 {
-    char record[RECORD];
+    char record[RECORD], job[HS__HELLO_TOKEN];
     bool own;
     if (!rendezvous->path)
         return HS_OK;
     if (!read_file(rendezvous->path, record, &own))
         return hs_error_set(err, HS_UNAVAILABLE, "rank 0 has not written '%s'", rendezvous->path);
-    if (own && read_record(rendezvous, record))
+    if (!own || !read_record(rendezvous, record, job))
+        return hs_error_set(err, HS_UNAVAILABLE, "'%s' %s", rendezvous->path,
+                            own ? "is not a rendezvous file" : "is not a file of this user");
+    if (strcmp(job, rendezvous->job) == 0)
         return HS_OK;
-    return hs_error_set(err, HS_UNAVAILABLE, "'%s' %s", rendezvous->path,
-                        own ? "is not a rendezvous file" : "is not a file of this user");
+    return hs_error_set(err, HS_UNAVAILABLE, "'%s' belongs to job '%s', but this process to job '%s'", rendezvous->path,
+                        job, rendezvous->job);
 }

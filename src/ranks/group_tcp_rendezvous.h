@@ -15,6 +15,7 @@ typedef struct hs__tcp_rendezvous {
     int64_t connect_ns;                  /* connect_secs */
     int64_t deadline;                  /* on rank 0: until all ranks are connected. On others: until rank 0 has answered */
     char *path;                        /* of the file. NULL: no file */
+    const char *job;                   /* its name. "": none */
     bool published;                    /* by this rank, in the file */
     char addresses[HS__ADDRESSES_MAX]; /* of rank 0 */
     char token[HS__HELLO_TOKEN];
@@ -32,13 +33,20 @@ hs_code hs__rendezvous_publish(hs__tcp_rendezvous *rendezvous, const hs_env *env
 /* On rank 0: removes the file, unless a later run has replaced it. Does nothing without a file. */
 void hs__rendezvous_withdraw(hs__tcp_rendezvous *rendezvous);
 
+/* On rank 0: HS_UNAVAILABLE if a later rank 0 has replaced the file. Then this one, and all ranks that are registered with
+ * it, may belong to an earlier start. */
+hs_code hs__rendezvous_check(const hs__tcp_rendezvous *rendezvous, hs_error *err);
+
+hs_code hs__rendezvous_random(void *bytes, size_t n, hs_error *err);
+
 /* Instead of the other functions, if this rank cannot begin: calls the function of the program, because the other ranks
  * wait in it. If this is rank 0, they fail with the error `why`. */
 void hs__rendezvous_decline(const hs_group_tcp_options *options, const hs_error *why);
 
 /* On the other ranks: once, before all attempts. Calls the function of the program. */
 hs_code hs__rendezvous_begin(hs__tcp_rendezvous *rendezvous, hs_error *err);
-/* On the other ranks: finds the addresses, before each attempt. HS_UNAVAILABLE: they are not known yet. */
+/* On the other ranks: finds the addresses, before each attempt. HS_UNAVAILABLE: they are not known yet, or those of another
+ * job. */
 hs_code hs__rendezvous_find(hs__tcp_rendezvous *rendezvous, hs_error *err);
 /* Writes the address on which rank 0 reports that it cannot listen on its port. Returns false if the ranks do not find rank
  * 0 by its address. */

@@ -274,32 +274,27 @@ static void the_file_is_private_and_is_removed(void **state)
     assert_int_equal(test_count_files(all->directory, "rendezvous"), 0);
 }
 
-/* A later run replaces the file while rank 0 of the earlier one still waits. Then rank 0 ends its wait: here because rank 1
- * connects, by the address and the nonce from the file. */
-static void the_file_of_a_later_run_stays(void **state)
+static int expect_a_later_run(process *p)
 {
-    static const char later[] = "127.0.0.1:1\n0123456789abcdef\n";
+    check(p, !hs_group_tcp_new(&p->options, &p->err));
+    check(p, p->err.code == HS_UNAVAILABLE && strstr(p->err.message, "another rank 0 has replaced '"));
+    return 0;
+}
+
+static void a_rank_0_whose_file_a_later_run_replaces_ends(void **state)
+{
+    static const char later[] = "127.0.0.1:1\n0123456789abcdef\n\n";
     processes *all = *state;
+    struct stat file;
     const char *path = test_path(all->directory, ".hooksess-rendezvous");
-    char address[HS__ADDRESS_MAX], nonce[64];
-    FILE *file;
-    processes_prepare(all, 2, agree);
-    all->options.address = "127.0.0.1:0";
-    all->options.rendezvous_dir = all->directory;
+    processes_prepare(all, 2, expect_a_later_run);
     processes_start(all, 0);
-    while (!(file = fopen(path, "r")))
+    while (stat(path, &file) != 0)
         poll(NULL, 0, 1);
-    assert_int_equal(fscanf(file, "%223s %63s", address, nonce), 2);
-    fclose(file);
     test_write_file(path, later, sizeof later - 1);
-    all->options.rendezvous_dir = NULL;
-    all->options.address = address;
-    all->options.job = nonce;
-    processes_start(all, 1);
     processes_finish_all(all);
     assert_int_equal(processes_exit_code(all, 0), 0);
-    assert_int_equal(processes_exit_code(all, 1), 0);
-    assert_int_equal(test_count_files(all->directory, "rendezvous"), 1);
+    assert_int_equal(test_count_files(all->directory, "rendezvous"), 1); /* the file of the later run stays */
 }
 
 static int free_inherited(void *group)
@@ -357,8 +352,8 @@ static void files_that_an_earlier_run_left_are_ignored(void **state)
     /* a process listens there, but never answers */
     assert_ok(hs__tcp_listen("127.0.0.1", 0, &listener, &err), &err);
     hs__tcp_join(address, "127.0.0.1", listener.port);
-    snprintf(text, sizeof text, "%s\n0123456789abcdef\n", address);
-    const char *const contents[] = {text, "", "x", "127.0.0.1:1\nabc\n", "nothing:\n\n"};
+    snprintf(text, sizeof text, "%s\n0123456789abcdef\n\n", address);
+    const char *const contents[] = {text, "", "x", "127.0.0.1:1\nabc\n", "127.0.0.1:1\nabc\n\n", "nothing:\n\n\n"};
     double secs = 4; /* an attempt takes at most a quarter of this */
     for (size_t i = 0; i < sizeof contents / sizeof *contents;) {
         processes_prepare(all, 2, process_agree_if_in_time);
@@ -456,11 +451,15 @@ static void one_rank_needs_no_other(void **state)
 static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
                                         "SLURM_PROCID",         "SLURM_NTASKS",         "RANK",     "WORLD_SIZE",
                                         "MASTER_ADDR",          "MASTER_PORT"};
+static const char *const names_of_starts[] = {"PMIX_NAMESPACE", "PMI_JOBID",     "TORCHELASTIC_RUN_ID",
+                                              "SLURM_JOB_ID",   "SLURM_STEP_ID", "SLURM_RESTART_COUNT"};
 
 static void clear_environment(void)
 {
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
+    for (size_t i = 0; i < sizeof names_of_starts / sizeof *names_of_starts; i++)
+        unsetenv(names_of_starts[i]);
 }
 
 static int master_port;
@@ -478,6 +477,10 @@ static int agree_by_environment(process *p)
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     snprintf(number, sizeof number, "%d", master_port);
     setenv("MASTER_PORT", number, 1);
+    setenv("SLURM_STEP_ID", "0", 1);
+    /* longer than a name */
+    setenv("TORCHELASTIC_RUN_ID", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n", 1);
+    setenv("PMIX_NAMESPACE", "\x01\x80", 1);
     p->group = hs_group_tcp_from_env(&options, &p->err);
     check(p, p->group);
     const hs_group *group = hs_group_tcp_get(p->group);
@@ -540,6 +543,23 @@ static void an_environment_without_a_launcher_is_one_rank(void **state)
     fails_from_environment("MASTER_PORT is 65535, but must be less than 65535");
     setenv("MASTER_PORT", "x", 1);
     fails_from_environment("MASTER_PORT is 'x', but must be a number");
+    clear_environment();
+}
+
+/* The script of sbatch has the variables of rank 0. */
+static void a_forgotten_srun_is_an_error(void **state)
+{
+    (void)state;
+    clear_environment();
+    setenv("SLURM_JOB_ID", "7", 1);
+    setenv("SLURM_PROCID", "0", 1);
+    setenv("SLURM_NTASKS", "4", 1);
+    fails_from_environment("SLURM_NTASKS is 4, but SLURM_STEP_ID is not set: start the program with srun");
+    const hs_outcome outcome = hs_outcome_from_error(&err);
+    assert_int_equal(hs_outcome_exit_code(&outcome), 1);
+    setenv("SLURM_NTASKS", "1", 1);
+    hs_group_tcp_free(hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.env = NULL), &err));
+    assert_ok(err.code, &err);
     clear_environment();
 }
 
@@ -619,7 +639,7 @@ static void invalid_options_are_refused(void **state)
     refuses("collective_secs is -2", .rank_count = 1, .collective_secs = -2);
     refuses("detector_secs is -1", .rank_count = 1, .detector_secs = HS_NEVER);
     refuses("failure_grace_secs is 2e+09", .rank_count = 1, .failure_grace_secs = 2e9);
-    refuses("job is only for address", .rank_count = 2, .rendezvous_dir = "x", .job = "j");
+    refuses("job and exchange are set", .rank_count = 2, .exchange = copy_from_rank_0, .exchange_user = &e, .job = "j");
     refuses("job must be printable", .rank_count = 2, .address = "h:1", .job = "a\nb");
     refuses("job must be printable", .rank_count = 2, .address = "h:1",
             .job = "0123456789012345678901234567890123456789012345678901234567890123");
@@ -688,7 +708,10 @@ static void a_group_that_cannot_connect_says_why(void **state)
     char address[HS__ADDRESS_MAX];
     make_address(all, address);
     assert_null(hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank_count = 4, .address = address, .connect_secs = 0.05), &err));
-    assert_says(&err, HS_UNAVAILABLE, "ranks that have not connected within connect_secs: 1, 2, 3");
+    assert_says(&err, HS_FAILED_PRECONDITION,
+                "this is rank 0 of 4, but no other rank has connected within connect_secs: start all 4 processes");
+    const hs_outcome outcome = hs_outcome_from_error(&err);
+    assert_int_equal(hs_outcome_exit_code(&outcome), 1); /* a loop that starts it again on 75 ends */
     assert_null(
         hs_group_tcp_new(HS_GROUP_TCP_OPTIONS(.rank = 1, .rank_count = 4, .address = address, .connect_secs = 0.05), &err));
     assert_says(&err, HS_UNAVAILABLE, "rank 1 is not connected to rank 0 within connect_secs: 127.0.0.1:");
@@ -779,7 +802,7 @@ int main(void)
         with_processes(ranks_connect_by_an_address),
         with_processes(a_long_wait_for_connections_is_logged),
         with_processes(the_file_is_private_and_is_removed),
-        with_processes(the_file_of_a_later_run_stays),
+        with_processes(a_rank_0_whose_file_a_later_run_replaces_ends),
         with_processes(a_forked_child_does_not_free_the_group),
         with_processes(a_limit_of_file_sizes_is_an_error),
         with_processes(files_that_an_earlier_run_left_are_ignored),
@@ -789,6 +812,7 @@ int main(void)
         cmocka_unit_test(one_rank_needs_no_other),
         with_processes(ranks_connect_by_the_environment_of_each_launcher_next_to_a_store),
         cmocka_unit_test(an_environment_without_a_launcher_is_one_rank),
+        cmocka_unit_test(a_forgotten_srun_is_an_error),
         cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(a_group_that_was_not_created_is_logged_and_refused),
         cmocka_unit_test(too_many_open_files_are_explained),
