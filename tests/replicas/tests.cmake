@@ -26,10 +26,13 @@ foreach(function IN ITEMS connect getaddrinfo gethostname poll send)
   target_link_options(test_replicas_group_tcp_start PRIVATE -Wl,--wrap=${function})
 endforeach()
 
-# A rank for test_torchrun.py and test_hosts.py, which tests/nightly runs.
-add_executable(env_ranks ${CMAKE_CURRENT_LIST_DIR}/env_ranks.c)
-hooksess_compile_options(env_ranks)
-target_link_libraries(env_ranks PRIVATE hooksess::hooksess)
+# Ranks for test_torchrun.py and test_hosts.py, which tests/nightly runs.
+foreach(program IN ITEMS env_ranks train_ranks)
+  add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c)
+  hooksess_compile_options(${program})
+  target_link_libraries(${program} PRIVATE hooksess::hooksess)
+endforeach()
+target_compile_options(train_ranks PRIVATE -ffp-contract=off)
 
 # Groups over MPI.
 if(TARGET hooksess_mpi AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
