@@ -67,8 +67,8 @@ typedef struct hs_group_tcp_options {
      * that it returns */
     hs_code (*exchange)(void *user, void *data, size_t bytes, hs_error *err);
     void *exchange_user;
-    /* Without exchange: a name of this start of the job, the same on all ranks, such as that of a pod's job. At most 63
-     * bytes. NULL: "", or with hs_group_tcp_from_env() that of the launcher */
+    /* Without exchange: a name that is the same on all ranks, and another one in each start. At most 63 bytes. NULL: "", or
+     * with hs_group_tcp_from_env() that of the launcher */
     const char *job;
     /* On rank 0: limit until all ranks are connected. On others: until rank 0 answers; from then on 1.25 times this limit.
      * 0: 60 */
@@ -92,18 +92,26 @@ typedef struct hs_group_tcp_options {
  *   others                  the code of a failed system call, or of `exchange` */
 HS_API hs_group_tcp *hs_group_tcp_new(const hs_group_tcp_options *options, hs_error *err);
 
-/* The same, with rank, rank_count and job from the environment variables of a launcher. The first pair that is set counts:
+/* The same, with rank and rank_count from the environment variables of a launcher. The first pair that is set counts:
  *
- *   launcher          rank                  rank count            job, if `job` is NULL
- *   torchrun          RANK                  WORLD_SIZE            TORCHELASTIC_RUN_ID
- *   Open MPI          OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE  PMIX_NAMESPACE
- *   MPICH, Intel MPI  PMI_RANK              PMI_SIZE              PMI_JOBID, SLURM_RESTART_COUNT
- *   srun              SLURM_PROCID          SLURM_NTASKS          SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT
+ *   launcher          rank                  rank count
+ *   torchrun          RANK                  WORLD_SIZE
+ *   Open MPI          OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE
+ *   MPICH, Intel MPI  PMI_RANK              PMI_SIZE
+ *   srun              SLURM_PROCID          SLURM_NTASKS
  *
- * If none is set, the group has one rank. The options must not set rank and rank_count. If neither address, rendezvous_dir
- * nor exchange is set, the host is MASTER_ADDR, and the port is MASTER_PORT + 1; MASTER_PORT + 2 reports that it is in use.
- * No other job may use the three ports. HS_INVALID_ARGUMENT: also if a variable is not a number, or a needed one is
- * missing, such as SLURM_STEP_ID in the script of sbatch. */
+ * If `job` is NULL, it is the text of these variables of the same launcher:
+ *
+ *   launcher          job
+ *   torchrun          TORCHELASTIC_RUN_ID
+ *   Open MPI          PMIX_NAMESPACE
+ *   MPICH, Intel MPI  PMI_JOBID, SLURM_RESTART_COUNT
+ *   srun              SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT
+ *
+ * If no pair is set, the group has one rank. The options must not set rank and rank_count. If neither address,
+ * rendezvous_dir nor exchange is set, the host is MASTER_ADDR, and the port is MASTER_PORT + 1; MASTER_PORT + 2 reports
+ * that it is in use. No other job may use the three ports. HS_INVALID_ARGUMENT: also if a variable is not a number, or a
+ * needed one is missing, such as SLURM_STEP_ID in the script of sbatch. */
 HS_API hs_group_tcp *hs_group_tcp_from_env(const hs_group_tcp_options *options, hs_error *err);
 
 /* Returns the group for session options. Valid until the object is freed. If the object is NULL: a group with which no

@@ -18,10 +18,13 @@
  *      still waits for its children sends no heartbeats.
  *
  * If the group cannot start, rank 0 sends its error to all registered ranks: it lacks a rank at the end of connect_secs; a
- * rank has left after step 3; or rank 0 cannot listen on its port, see hs__rendezvous_publish().
+ * rank has left after step 3; rank 0 cannot listen on its port, see hs__rendezvous_publish(); or there are two starts:
+ * another rank 0 has replaced its file, or two processes have registered with the same rank. Which of them is the later one
+ * is not known, so that both end.
  *
- * In steps 2 and 4 a rank retries. A listener reads from many connections at the same time and refuses those of strangers.
- * Silent ones are closed when others need their place, so that they do not disturb the ranks. */
+ * In steps 2 and 4 a rank retries. A registered rank does not wait for another rank 0, which belongs to a later start. A
+ * listener reads from many connections at the same time and refuses those of strangers. Silent ones are closed when others
+ * need their place, so that they do not disturb the ranks. */
 
 enum { HS__TCP_FAN_OUT = 16 };
 

@@ -26,13 +26,19 @@ foreach(function IN ITEMS connect getaddrinfo gethostname poll send)
   target_link_options(test_replicas_group_tcp_start PRIVATE -Wl,--wrap=${function})
 endforeach()
 
-# Ranks for test_torchrun.py and test_hosts.py, which tests/nightly runs.
+# Ranks for test_launching.py, and for test_torchrun.py and test_hosts.py, which tests/nightly runs.
 foreach(program IN ITEMS env_ranks train_ranks)
   add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c)
   hooksess_compile_options(${program})
   target_link_libraries(${program} PRIVATE hooksess::hooksess)
 endforeach()
 target_compile_options(train_ranks PRIVATE -ffp-contract=off)
+if(TARGET hooksess_tool)
+  add_test(NAME replicas/launching COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_launching.py -v)
+  set_tests_properties(
+    replicas/launching
+    PROPERTIES ENVIRONMENT "TRAIN_RANKS=$<TARGET_FILE:train_ranks>;HOOKSESS_TOOL=$<TARGET_FILE:hooksess_tool>;PYTHONDONTWRITEBYTECODE=1")
+endif()
 
 # Groups over MPI.
 if(TARGET hooksess_mpi AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)

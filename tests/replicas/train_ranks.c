@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_ranks HOST:PORT|DIRECTORY CHECKPOINTS LAST_STEP: a rank of a training over TCP, for test_hosts.py. A launcher sets
+/* train_ranks HOST:PORT|DIRECTORY CHECKPOINTS LAST_STEP [CONNECT_SECS]: a rank of a training over TCP. A launcher sets
  * its number. Prints each hundredth step, and at the end the outcome and the weight. The exit code is that of the outcome.
  */
 #include <hooksess/group_tcp.h>
@@ -30,16 +30,16 @@ static hs_code sum_over_ranks(const hs_group *group, double *gradient, hs_error 
 
 int main(int argc, char **argv)
 {
-    if (argc != 4)
+    if (argc < 4)
         return 2;
     double weight = 0;
     int64_t position = 0;
     hs_error err;
     const bool is_directory = strchr(argv[1], '/');
-    hs_group_tcp *tcp =
-        hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.address = is_directory ? NULL : argv[1],
-                                                   .rendezvous_dir = is_directory ? argv[1] : NULL, .connect_secs = 30),
-                              &err);
+    hs_group_tcp *tcp = hs_group_tcp_from_env(HS_GROUP_TCP_OPTIONS(.address = is_directory ? NULL : argv[1],
+                                                                   .rendezvous_dir = is_directory ? argv[1] : NULL,
+                                                                   .connect_secs = argc > 4 ? atof(argv[4]) : 30),
+                                              &err);
     if (!tcp) {
         const hs_outcome failed = hs_outcome_from_error(&err);
         printf("%s\n", err.message);
