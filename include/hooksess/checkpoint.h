@@ -135,6 +135,7 @@ typedef struct hs_save_options {
  *   HS_INVALID_ARGUMENT      invalid options, an unknown variable, a variable named "hooksess/...", no parent directory
  *   HS_FAILED_PRECONDITION   a variable is not finite, another process saves there, or the state file has the same name
  *   HS_RESOURCE_EXHAUSTED    the disk is full (checked before writing), or memory is exhausted
+ *   HS_DATA_LOSS             in a group, a variable differs between the ranks
  *
  * If only the state file cannot be replaced, the call fails, but the checkpoint is complete. Returns when the data is on
  * disk. Memory: 16 MiB, and 8 MiB for each further shard; on rank 0 of a group 32 MiB more.

@@ -72,13 +72,19 @@ typedef enum hs_end_of_input {
     HS_END_WITH_LAST_RANK = 1
 } hs_end_of_input;
 
+/* Which values the variables of a group have if no checkpoint is restored. Variables that the library initializes (with
+ * `initial`, `initialize`, an init op, or to zeros) always get those of rank 0. */
+typedef enum hs_initial_values {
+    /* Variables that the program has set, in its memory, must be equal on all ranks. HS_DATA_LOSS: one differs */
+    HS_EQUAL_ON_ALL_RANKS = 0,
+    HS_FROM_CHIEF = 1 /* rank 0 sends its values to the other ranks */
+} hs_initial_values;
+
 /* How the sessions of a group train together. All ranks pass the same options. */
 typedef struct hs_replica_options {
     size_t size;
-    hs_end_of_input end_of_input; /* 0: HS_END_WITH_FIRST_RANK */
-    /* the ranks have the same initial values: the chief does not send its own */
-    bool no_broadcast_initial;
-    unsigned char reserved[3];
+    hs_end_of_input end_of_input;     /* 0: HS_END_WITH_FIRST_RANK */
+    hs_initial_values initial_values; /* 0: HS_EQUAL_ON_ALL_RANKS */
     /* The ranks agree at global steps that are multiples of N, and after a run that does not advance the step. For steps
      * of less than 100 us: decisions other than failures take effect up to N steps later. 0: 1 */
     int64_t agree_every_n_steps;

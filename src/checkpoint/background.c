@@ -25,6 +25,7 @@ struct hs__background {
     hs__snapshot snapshot;
     hs__save_request request;  /* of the last save */
     char *prefix, *state_file; /* of the request */
+    hs__rank_sums sums;        /* the same */
     bool replaces;             /* the save replaces another one, and cannot be replaced itself */
     bool cancelled;            /* the last save was: the next one replaces it */
 };
@@ -73,6 +74,7 @@ static void free_parts(hs__background *b)
     pthread_mutex_destroy(&b->lock);
     hs__free(&b->saver->env, b->prefix);
     hs__free(&b->saver->env, b->state_file);
+    hs__rank_sums_free(&b->sums);
     hs__snapshot_free(&b->snapshot);
 }
 
@@ -197,8 +199,15 @@ hs_code hs__background_save(const hs__save_request *request, hs__save_list *list
     b->request.prefix = b->prefix;
     b->request.options.state_file = b->state_file;
     b->request.cancel = &b->cancel;
-    if ((code = hs__snapshot_take(&b->snapshot, list, options->overlap, err)))
+    if ((code = hs__snapshot_take(&b->snapshot, list, options->overlap, err)) ||
+        (request->sums && (code = hs__rank_sums_gather(request->sums, err))))
         return code;
+    hs__rank_sums_free(&b->sums);
+    if (request->sums) {
+        b->sums = *request->sums;
+        *request->sums = (hs__rank_sums){.env = NULL};
+        b->request.sums = &b->sums;
+    }
 
     pthread_mutex_lock(&b->lock);
     b->busy = true;

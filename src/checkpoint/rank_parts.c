@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { PIECE = 1 << 20, FIRST_PIECES = 1 << 24 };
-enum { ALL_RANKS = -1, END = -2 }; /* orders; others are the number of a rank */
+enum { ALL_RANKS = -1, END = -2, SUMS = -3 }; /* orders; others are the number of a rank */
 
 #define FAILED UINT32_MAX /* the size of a chunk */
 
@@ -20,6 +20,7 @@ typedef struct {
 
 typedef struct {
     const hs_raw_session *session;
+    hs_bytes sums;
     unsigned char *piece;    /* the next one */
     size_t used, room, most; /* of its bytes; `most`: the room of all but the first */
     size_t chunk;            /* where the size of the last chunk is, if that may grow. 0: it may not */
@@ -40,7 +41,8 @@ static hs_code send_piece(sending *s, bool is_last, hs_error *err)
         s->ended = code || order == END;
         if (!s->ended) {
             sent = order == ALL_RANKS || order == s->session->rank;
-            code = hs__ranks_more_gather(ranks, (hs_bytes){s->piece, sent ? s->used : 0}, NULL, NULL, &s->lost);
+            const hs_bytes mine = order == SUMS ? s->sums : (hs_bytes){s->piece, sent ? s->used : 0};
+            code = hs__ranks_more_gather(ranks, mine, NULL, NULL, &s->lost);
             s->ended = code != HS_OK;
         }
         if (s->ended)
@@ -115,12 +117,13 @@ static hs_code send_state(sending *s, hs__state_slot *slot, hs_error *err)
     return hs__error_copy(err, &failure);
 }
 
-hs_code hs__rank_parts_send(hs_raw_session *session, hs_error *err)
+hs_code hs__rank_parts_send(hs_raw_session *session, hs_bytes sums, hs_error *err)
 {
     unsigned char small[1 << 12]; /* out of memory: the pieces are small */
     const size_t first = (size_t)(FIRST_PIECES / session->rank_count);
     unsigned char *large = hs__realloc(&session->env, NULL, first < PIECE ? PIECE : first, 1);
     sending s = {.session = session,
+                 .sums = sums,
                  .piece = large ? large : small,
                  .used = sizeof(uint32_t),
                  .room = large || first < sizeof small ? first : sizeof small,
@@ -150,15 +153,26 @@ static void receive(void *user, int32_t rank, hs_bytes bytes)
     hs__buffer_append(&parts->pieces[rank], bytes.data, bytes.size);
 }
 
-static hs_code give_order(hs__rank_parts *parts, int32_t order, hs_error *err)
+static hs_code give_order(hs__rank_parts *parts, int32_t order, hs_bytes mine, hs_gather_fn receives, void *user,
+                          hs_error *err)
 {
     const hs__ranks *ranks = parts->session->ranks;
     hs_code code = hs__ranks_more_from_chief(ranks, &order, sizeof order, err);
     if (!code && order != END)
-        code = hs__ranks_more_gather(ranks, (hs_bytes){NULL, 0}, receive, parts, err);
+        code = hs__ranks_more_gather(ranks, mine, receives, user, err);
     if (code)
         hs__error_copy(&parts->lost, err);
     return code;
+}
+
+static hs_code order_pieces(hs__rank_parts *parts, int32_t order, hs_error *err)
+{
+    return give_order(parts, order, (hs_bytes){NULL, 0}, receive, parts, err);
+}
+
+hs_code hs__rank_parts_gather_sums(hs__rank_parts *parts, hs_bytes mine, hs_gather_fn receives, void *user, hs_error *err)
+{
+    return give_order(parts, SUMS, mine, receives, user, err);
 }
 
 static hs_code order_first_pieces(hs__rank_parts *parts, hs_error *err)
@@ -171,7 +185,7 @@ static hs_code order_first_pieces(hs__rank_parts *parts, hs_error *err)
         return hs__no_memory(err, n * sizeof *parts->pieces, "the states of other ranks");
     for (size_t i = 0; i < n; i++)
         hs__buffer_init(&parts->pieces[i], &session->env);
-    return give_order(parts, ALL_RANKS, err);
+    return order_pieces(parts, ALL_RANKS, err);
 }
 
 static bool is_last(const hs__buffer *piece)
@@ -204,7 +218,7 @@ static hs_code find_bytes(cursor *from, size_t *left, hs_error *err)
             return HS_OK;
         hs__buffer_clear(piece);
         from->at = sizeof(uint32_t);
-        if ((code = give_order(from->parts, from->rank, err)))
+        if ((code = order_pieces(from->parts, from->rank, err)))
             return code;
     }
 }
@@ -311,7 +325,7 @@ hs_code hs__rank_parts_end(hs__rank_parts *parts, hs_error *err)
     const hs_code code = hs__error_copy(err, parts->lost.code ? &parts->lost : NULL);
     hs_error unused; /* the next message fails, too */
     if (!code && session->rank_count > 1)
-        give_order(parts, END, &unused);
+        order_pieces(parts, END, &unused);
     for (int32_t rank = 0; parts->pieces && rank < session->rank_count; rank++)
         hs__buffer_free(&parts->pieces[rank]);
     hs__free(&session->env, parts->pieces);

@@ -8,7 +8,8 @@
  * stream of bytes, in pieces. The chief writes a piece before it orders the next one:
  *
  *   1. The chief broadcasts an order: the number of a rank, all ranks, or the end.
- *   2. All ranks gather. Only the ranks of the order send a piece.
+ *   2. All ranks gather. Only the ranks of the order send a piece; or all send the checksums of their variables
+ *      (rank_variables.h), if this is the order.
  *
  * The first order is to all ranks. The chief keeps these first pieces, which have at most 16 MiB in all: small states need
  * no other order. Then it orders the rest of one rank after the other, in pieces of 1 MiB. It orders the end at any time,
@@ -29,8 +30,9 @@ typedef struct hs__rank_parts {
     hs_error lost;      /* the group has failed. HS_OK: it has not */
 } hs__rank_parts;
 
-/* At the other ranks: sends the states of this rank, as the chief orders. Returns at the end. Fails if the group does. */
-hs_code hs__rank_parts_send(hs_raw_session *session, hs_error *err);
+/* At the other ranks: sends the states of this rank, and `sums`, as the chief orders. Returns at the end. Fails if the
+ * group does. */
+hs_code hs__rank_parts_send(hs_raw_session *session, hs_bytes sums, hs_error *err);
 
 /* At the chief. `parts` may be NULL: there are none. */
 
@@ -38,6 +40,8 @@ hs_code hs__rank_parts_send(hs_raw_session *session, hs_error *err);
 hs_code hs__rank_parts_fit(hs__rank_parts *parts, bool *fit, hs_error *err);
 /* Visits the states of the other ranks, once. The visitor must read the data. */
 hs_code hs__rank_parts_visit(hs__rank_parts *parts, hs__visit_item_fn visit, void *user, hs_error *err);
+/* Gathers the checksums of all ranks. `mine`: those of the chief. */
+hs_code hs__rank_parts_gather_sums(hs__rank_parts *parts, hs_bytes mine, hs_gather_fn receive, void *user, hs_error *err);
 /* Call it in any case: orders the end. Returns the failure of the group, if it has failed before. */
 hs_code hs__rank_parts_end(hs__rank_parts *parts, hs_error *err);
 

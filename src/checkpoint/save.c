@@ -64,7 +64,7 @@ static hs_code write_by_program(const hs__save_request *request, const hs__new_c
                                             .size = size_of,
                                             .variable = copied_variable,
                                             .visit_states = visit_states};
-            code = hs__shards_write(files, &copied, saver->allow_nonfinite, err);
+            code = hs__shards_write(files, &copied, request->sums, saver->allow_nonfinite, err);
             hs__bundle_reader_close(&program.variables);
         }
         hs__remove_all(env, directory);
@@ -140,7 +140,7 @@ hs_code hs__save(const hs__save_request *request, const hs__item_source *source,
     /* Step 1. */
     if (!code && !(code = hs__new_checkpoint_files(&files, saver->shards, err)))
         code = saver->save_variables ? write_by_program(request, &files, source, err)
-                                     : hs__shards_write(&files, source, saver->allow_nonfinite, err);
+                                     : hs__shards_write(&files, source, request->sums, saver->allow_nonfinite, err);
     if (!code && source->meta.data) {
         files.has_meta = true;
         code = hs__file_write_synced(env, files.meta_tmp, source->meta.data, source->meta.size, err);

@@ -2,6 +2,7 @@
 #ifndef HS_CHECKPOINT_SAVE_H
 #define HS_CHECKPOINT_SAVE_H
 
+#include "checkpoint/rank_variables.h"
 #include "checkpoint/save_list.h"
 #include "checkpoint/saver.h"
 
@@ -18,6 +19,9 @@ typedef struct hs__save_request {
     hs_raw_session *session;   /* in a background save only its address is used */
     int64_t bytes;             /* of its variables and states; 0: unknown */
     const atomic_bool *cancel; /* as in hs__new_checkpoint */
+    /* At rank 0 of a group: the save fails if what it writes differs from these checksums. They are gathered while the
+     * state is copied, or else while it is written. NULL: nothing is compared */
+    hs__rank_sums *sums;
 } hs__save_request;
 
 /* One save, by the protocol in saver.h: writes the items of the source to a new checkpoint. */

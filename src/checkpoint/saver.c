@@ -9,6 +9,7 @@
 #include "checkpoint/commit.h"
 #include "checkpoint/rank_parts.h"
 #include "checkpoint/rank_states.h"
+#include "checkpoint/rank_variables.h"
 #include "checkpoint/save.h"
 #include "checkpoint/shards.h"
 #include "ranks/ranks.h"
@@ -237,14 +238,15 @@ static void find_branch(hs__save_request *request, const char *base)
 
 /* Saves, or starts a save in the background. */
 static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                          const hs_save_options *given, hs_error *err)
+                          const hs_save_options *given, hs__rank_sums *sums, hs_error *err)
 {
     hs__save_request request = {.prefix = prefix,
                                 .step = step,
                                 .options = HS_INIT(hs_save_options),
                                 .opened = session->first_opened,
                                 .restores = session->restores,
-                                .session = session};
+                                .session = session,
+                                .sums = sums};
     const hs_save_options *options = &request.options;
     hs_code code;
     if ((given && (code = HS_STRUCT_TAKE(hs_save_options, max_to_keep, &request.options, given, err))) ||
@@ -282,17 +284,40 @@ static hs_code begin_save(hs_saver *saver, hs_raw_session *session, const char *
     return code;
 }
 
-/* At the chief: saves its state and the parts of the other ranks, unless *result, that of comparing the states, is a
- * failure. Sets *result. Fails only if the group does. */
+/* At the chief: saves its state and the parts of the other ranks, and compares its variables with theirs, unless *result,
+ * that of comparing the states, is a failure. Sets *result. Fails only if the group does. */
 static hs_code save_all_ranks(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                               const hs_save_options *options, uint64_t bytes, hs_error *result, hs_error *err)
 {
     hs__rank_parts parts = {.session = session, .bytes = bytes};
+    hs__rank_sums sums = {.env = NULL};
+    const bool compares = session->rank_count > 1;
     session->rank_parts = &parts;
+    if (compares) {
+        hs__rank_sums_init(&sums, session, HS__TOPIC_SAVE);
+        hs__rank_sums_name(&sums, session, saver->save_variables ? NULL : &saver->selection);
+        sums.parts = &parts;
+    }
     if (!result->code)
-        result->code = begin_save(saver, session, prefix, step, options, result);
+        result->code = begin_save(saver, session, prefix, step, options, compares ? &sums : NULL, result);
     session->rank_parts = NULL;
+    hs__rank_sums_free(&sums);
     return hs__rank_parts_end(&parts, err);
+}
+
+/* At another rank: computes the checksums of its variables, and sends what the chief orders. */
+static hs_code send_to_chief(const hs_saver *saver, hs_raw_session *session, hs_error *err)
+{
+    hs__rank_sums sums;
+    hs__buffer message;
+    hs__rank_sums_init(&sums, session, HS__TOPIC_SAVE);
+    if (!saver->save_variables)
+        hs__rank_sums_compute(&sums, session, NULL);
+    hs__rank_sums_message(&sums, &message);
+    hs_code code = hs__rank_parts_send(session, (hs_bytes){message.data, message.failed ? 0 : message.size}, err);
+    hs__buffer_free(&message);
+    hs__rank_sums_free(&sums);
+    return code;
 }
 
 hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
@@ -307,7 +332,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     if (hs__background_is_inherited(saver))
         return hs__refuse_inherited("saver", err);
     if (!session->ranks)
-        return begin_save(saver, session, prefix, step, options, err);
+        return begin_save(saver, session, prefix, step, options, NULL, err);
 
     /* The ranks compare their states. Then the chief saves, while the others send theirs. Its result is that of all. */
     hs_error result, lost = {0};
@@ -315,7 +340,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     hs_code code = hs__rank_states_compare(session, &bytes, &result, err);
     if (code)
         return code;
-    code = session->rank ? hs__rank_parts_send(session, err)
+    code = session->rank ? send_to_chief(saver, session, err)
                          : save_all_ranks(saver, session, prefix, step, options, bytes, &result, err);
     if (code)
         return code;

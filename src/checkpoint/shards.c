@@ -194,8 +194,8 @@ static hs_code refuse_nonfinite(const hs__bundle_writer *writer, const char *pre
                         writer->n_nonfinite > 1 ? ", and other variables are not finite either" : "");
 }
 
-hs_code hs__shards_write(const hs__new_checkpoint *files, const hs__item_source *source, bool allow_nonfinite,
-                         hs_error *err)
+hs_code hs__shards_write(const hs__new_checkpoint *files, const hs__item_source *source, hs__rank_sums *sums,
+                         bool allow_nonfinite, hs_error *err)
 {
     const hs_env *env = files->env;
     const hs__data_range names = files->names;
@@ -223,6 +223,8 @@ hs_code hs__shards_write(const hs__new_checkpoint *files, const hs__item_source 
         code = write_queues(&all, err);
     if (!code && first->writer.n_nonfinite && !allow_nonfinite)
         code = refuse_nonfinite(&first->writer, files->prefix, err);
+    if (!code && sums && !(code = hs__rank_sums_gather(sums, err)))
+        code = hs__rank_sums_check(sums, &first->writer, err);
     if (!code)
         code = source->visit_states(source->self, write_item, first, err);
     if (!code)

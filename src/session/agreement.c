@@ -415,6 +415,9 @@ hs_code hs__agreement_init(struct hs_session *session, const hs_session_options 
     if (agreement->options.end_of_input < HS_END_WITH_FIRST_RANK || agreement->options.end_of_input > HS_END_WITH_LAST_RANK)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.end_of_input is %d, not an hs_end_of_input",
                             (int)agreement->options.end_of_input);
+    if (agreement->options.initial_values < HS_EQUAL_ON_ALL_RANKS || agreement->options.initial_values > HS_FROM_CHIEF)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.initial_values is %d, not an hs_initial_values",
+                            (int)agreement->options.initial_values);
     if (options->is_worker)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_session_options: each of group and is_worker is set; give at most one of the two");

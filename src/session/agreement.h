@@ -88,8 +88,9 @@ void hs__agree_on_last_call(struct hs_session *session, hs_error *error);
 void hs__allow_abandon(struct hs_session *session);
 /* Before the session's hooks are closed. Waits until an abandonment is over. */
 void hs__refuse_abandon(struct hs_session *session);
-/* rank_calls.c: sends the chief's saved variables to the other ranks. */
-hs_code hs__send_variables(struct hs_session *session, hs_error *err);
+/* rank_calls.c: gives all ranks the same first values of the shared variables. Compares those that the program has set, and
+ * sends the chief's of the others (hs_replica_options.initial_values). */
+hs_code hs__share_variables(struct hs_session *session, hs_error *err);
 /* collective_ops.c: fails if not all ranks call the hook, and its request executes a collective op that neither the program
  * nor a hook of all ranks requests in this run. `alone`: a run that the hook makes itself. */
 hs_code hs__check_collective_ops(struct hs_session *session, const struct hs__hook *hook, const struct hs__request *request,

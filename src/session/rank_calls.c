@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hooks and the program say to the other ranks of a group (raw_session.h), and what the session sends to them: the
- * chief's variables. The verbs are those of ranks.h. */
+/* What hooks and the program say to the other ranks of a group (raw_session.h), and what the session sends to them: first
+ * values of variables. The verbs are those of ranks.h. */
 #include "session/session.h"
 
 #include "base/crc32c.h"
+#include "checkpoint/rank_variables.h"
 
 #include <string.h>
 
@@ -138,22 +139,45 @@ hs_code hs_raw_session_send_variable(hs_raw_session *raw, const char *name, hs_e
 
 /* The opening and the recovery. */
 
-hs_code hs__send_variables(struct hs_session *session, hs_error *err)
+/* The program sets its first values. Strings cannot be sent. */
+static bool is_set_by_program(const hs_variable *variable)
+{
+    return variable->flags & HS_VARIABLE_OUTLIVES || variable->dtype == HS_STRING;
+}
+static bool is_string(const hs_variable *variable)
+{
+    return variable->dtype == HS_STRING;
+}
+
+/* The error is that of one rank, which the ranks agree on later. */
+static hs_code compare_values(const hs_raw_session *raw, bool (*selects)(const hs_variable *variable), hs_error *err)
+{
+    hs__rank_sums sums;
+    hs__divergence found;
+    hs__rank_sums_init(&sums, raw, HS__TOPIC_COMPARE);
+    hs__rank_sums_compute(&sums, raw, selects);
+    hs_code code = hs__rank_sums_compare(&sums, raw, false,
+                                         "; set the same first values on all ranks, or let those of rank 0 count "
+                                         "(hs_replica_options.initial_values = HS_FROM_CHIEF)",
+                                         &found, err);
+    hs__rank_sums_free(&sums);
+    if (!code && found.error.code && found.rank == raw->rank)
+        code = hs__error_copy(err, &found.error);
+    return code;
+}
+
+hs_code hs__share_variables(struct hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     hs_variable variable;
-    hs_variable_slice slice;
-    hs_code code = HS_OK;
-    if (raw->rank_count == 1 || session->agreement.options.no_broadcast_initial || !raw->ops.read_variable ||
-        !raw->ops.write_variable)
+    const bool all_from_chief = session->agreement.options.initial_values == HS_FROM_CHIEF;
+    bool (*const is_compared)(const hs_variable *) = all_from_chief ? is_string : is_set_by_program;
+    if (raw->rank_count == 1 || !raw->ops.read_variable || !raw->ops.write_variable)
         return HS_OK;
-    for (size_t i = 0; !code && hs__session_variable(raw, i, &variable); i++) {
-        bool is_slice = raw->ops.variable_slice && raw->ops.variable_slice(raw->backend.self, i, &slice);
-        if (!(variable.flags & HS_VARIABLE_LOCAL) && !is_slice)
+    hs_code code = hs__agree_on_part(session, 0, compare_values(raw, is_compared, err), err);
+    for (size_t i = 0; !code && hs__next_shared(raw, &i, &variable); i++)
+        if (!is_compared(&variable))
             code = send_variable(raw, raw->ranks, i, &variable, err);
-    }
-    if (code == HS_UNIMPLEMENTED)
-        hs_error_prefix(err, "initial values (hs_replica_options.no_broadcast_initial)");
     hs__raw_session_moved(raw);
     return hs__agree_on_part(session, 0, code, err);
 }

@@ -47,11 +47,11 @@ static hs_code restore_or_initialize(struct hs_session *session, bool recovering
     if (!code)
         code = hs__last_good_restore(session, recovering, &restored, err);
     code = hs__agree_on_part(session, 0, code, err);
-    if (!code && !restored) { /* all ranks of a group initialize, and the chief sends its values */
+    if (!code && !restored) { /* all ranks of a group initialize */
         code = recovering ? hs__last_good_initialize(session, err) : hs__startup_initialize(session, err);
         code = hs__agree_on_part(session, has_copy ? 0 : HS__WORD_YES, code, err);
         if (!code && session->agreement.word & HS__WORD_YES)
-            code = hs__send_variables(session, err);
+            code = hs__share_variables(session, err);
     }
     if (code || (code = hs__startup_finish(session, &ready, err)) || ready)
         return code;

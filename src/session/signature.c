@@ -35,7 +35,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     hs__buffer_text(text, "library version %s\n", hs_version());
     hs__buffer_text(text, "agree_every_n_steps %lld\n", (long long)agreement->options.agree_every_n_steps);
     hs__buffer_text(text, "end_of_input %d\n", (int)agreement->options.end_of_input);
-    hs__buffer_text(text, "no_broadcast_initial %d\n", (int)agreement->options.no_broadcast_initial);
+    hs__buffer_text(text, "initial_values %d\n", (int)agreement->options.initial_values);
     hs__buffer_text(text, "checkpoint_dir '%s'\n", creation->checkpoint_dir ? creation->checkpoint_dir : "");
     hs__buffer_text(text, "checkpoint_prefix '%s'\n", creation->checkpoint_prefix ? creation->checkpoint_prefix : "");
     hs__buffer_text(text, "restore %d\n", (int)creation->restore);

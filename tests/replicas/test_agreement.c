@@ -1009,12 +1009,15 @@ static void invalid_options_are_refused(void **state)
     hs_error err;
     const hs_replica_options negative = HS_INIT(hs_replica_options, .agree_every_n_steps = -1);
     const hs_replica_options no_policy = HS_INIT(hs_replica_options, .end_of_input = (hs_end_of_input)7);
+    const hs_replica_options no_values = HS_INIT(hs_replica_options, .initial_values = (hs_initial_values)7);
     const hs_group incomplete = {.ops = NULL};
     assert_ok(open_code(HS_SESSION_OPTIONS(.group = &group_of_one), &err), &err);
     assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &negative), &err), HS_INVALID_ARGUMENT,
                  &err, "agree_every_n_steps is -1; it must be at least 0");
     assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &no_policy), &err), HS_INVALID_ARGUMENT,
                  &err, "end_of_input is 7, not an hs_end_of_input");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &no_values), &err), HS_INVALID_ARGUMENT,
+                 &err, "initial_values is 7, not an hs_initial_values");
     assert_fails(open_code(HS_SESSION_OPTIONS(.replicas = &negative), &err), HS_INVALID_ARGUMENT, &err, "without a group");
     assert_fails(open_code(HS_SESSION_OPTIONS(.group = &incomplete), &err), HS_INVALID_ARGUMENT, &err, "group");
     assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .is_worker = true), &err), HS_INVALID_ARGUMENT, &err,

@@ -8,7 +8,7 @@
 
 enum { STEPS = 20, SAVE_STEPS = 5, RANKS = 4, RESTART = 75 };
 
-typedef enum { COMPLETES, REQUESTS_STOP, DIES, FAILS_BEFORE_GATE, FAILS_BEHIND_GATE } event;
+typedef enum { COMPLETES, REQUESTS_STOP, DIES, FAILS_BEFORE_GATE, FAILS_BEHIND_GATE, BEGINS_APART, DRIFTS } event;
 
 typedef struct {
     event event;
@@ -56,7 +56,7 @@ static hs_code train(void *user, hs_op *op, hs_error *err)
     if (happens(g, FAILS_BEHIND_GATE))
         return hs_error_set(err, HS_INTERNAL, "failed behind the gate");
     wait_for_the_failed_rank(g);
-    g->parameter = 2 * g->parameter + (double)g->step;
+    g->parameter = 2 * g->parameter + (double)g->step + (happens(g, DRIFTS) ? 1e-9 : 0);
     return HS_OK;
 }
 
@@ -71,6 +71,7 @@ static int run_session(process *p)
     const hs_env env = HS_INIT(hs_env, .logger = {silent, NULL});
     program g = {.p = p, .parameter = 1};
     p->options.env = &env;
+    g.parameter += happens(&g, BEGINS_APART) ? 1e-9 : 0;
     const hs_group *group = process_connect(p);
     hs_graph *graph = hs_graph_new(&env);
     hs_graph_variable(graph, "parameter", HS_DOUBLE, HS_SCALAR, &g.parameter);
@@ -85,6 +86,7 @@ static int run_session(process *p)
         &p->err);
     if (!g.session) { /* within the limits of a_failure_behind_the_gate_ends_all_processes */
         const hs_outcome failed = hs_outcome_from_error(&p->err);
+        snprintf(p->results->message, sizeof p->results->message, "%s", p->err.message);
         hs_graph_free(graph);
         process_done(p);
         return hs_outcome_exit_code(&failed);
@@ -197,6 +199,23 @@ static void sessions_fail_together_before_the_gate(void **state)
     }
 }
 
+/* At the opening, and at the save after it has computed another value. */
+static void a_rank_whose_variables_differ_is_named(void **state)
+{
+    processes *all = *state;
+    const fault faults[] = {{BEGINS_APART, 2, 0}, {DRIFTS, 2, SAVE_STEPS - 1}};
+    for (int k = 0; k < 2; k++) {
+        fault f = faults[k];
+        prepare(all);
+        start(all, RANKS, &f);
+        for (int32_t i = 0; i < RANKS; i++) {
+            assert_int_equal(processes_exit_code(all, i), 1);
+            assert_contains(all->results[i].message, "variable 'parameter' differs on rank 2 from rank 0");
+        }
+        assert_false(test_exists(all->directory, "model.ckpt-5.index"));
+    }
+}
+
 /* The threads of the other ranks are stuck, so that the group ends these processes. */
 static void a_failure_behind_the_gate_ends_all_processes(void **state)
 {
@@ -220,6 +239,7 @@ int main(void)
         with_processes(sessions_stop_save_and_resume_together),
         with_processes(sessions_end_if_a_process_dies),
         with_processes(sessions_fail_together_before_the_gate),
+        with_processes(a_rank_whose_variables_differ_is_named),
         with_processes(a_failure_behind_the_gate_ends_all_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Checks that the variables of all ranks of a group are equal, bit by bit. Beyond TensorFlow.
+/* Checks that the variables of all ranks of a group are equal, bit by bit, as each save does. Beyond TensorFlow.
  *
  *     hs_hook hook = hs_replica_check(.every_n_steps = 2);
  *
