@@ -48,6 +48,8 @@ typedef struct hs_run_context hs_run_context;
  *   save_state, load_state the hook's part of a checkpoint, "hooksess/hook/NAME", of a second hook of this name NAME#2.
  *                          Both or neither. load_state is called before after_create_session, if the restored checkpoint
  *                          has this part. Do not save options: a restore would overwrite them
+ *   rank_identity          in a group: lines of text that must be the same on all ranks, such as options. Called after
+ *                          begin. HS_INVALID_ARGUMENT: a line differs, and the session does not open. NULL: nothing
  *   destroy                frees `self`. Once per `self`, even if it is listed twice or opening failed
  *
  * before_run and after_run are called in the runs that hs_hook.when says. Hooks with before_run or fetches are decided before
@@ -97,6 +99,7 @@ typedef struct hs_hook_ops {
     int64_t state_version;
     const char *(*state_identity)(void *self);
     size_t state_bytes;
+    const char *(*rank_identity)(void *self);
 } hs_hook_ops;
 
 /* Flags of a hook:

@@ -88,6 +88,9 @@ typedef struct hs_replica_options {
     /* The ranks agree at global steps that are multiples of N, and after a run that does not advance the step. For steps
      * of less than 100 us: decisions other than failures take effect up to N steps later. 0: 1 */
     int64_t agree_every_n_steps;
+    /* What else must be the same on all ranks, such as the program's version and arguments, or the size of its data set.
+     * HS_INVALID_ARGUMENT: it differs. NULL: nothing */
+    const char *identity;
 } hs_replica_options;
 #define HS_REPLICA_OPTIONS(...) HS_OPTIONS(hs_replica_options, __VA_ARGS__)
 

@@ -81,7 +81,7 @@ HS_API void hs_script_advance(hs_script *script, double secs);
  *   recorded                                         if
  *   begin, create, before, after, end, close         always, also if the hook lacks this callback
  *   boundary                                         the hook has this callback
- *   save_state, load_state, state_identity, destroy  never
+ *   save_state, load_state, destroy, identities      never
  *
  * If memory is exhausted or `script` is NULL: frees the hook, and returns a hook whose begin fails with
  * HS_RESOURCE_EXHAUSTED. An invalid hook is returned unchanged. */

@@ -329,11 +329,7 @@ static hs_code fetch_metric(const checkpoint_saver *hook, hs_raw_session *sessio
 {
     const hs_run_values *values;
     hs_error why;
-    bool missing, failed;
-    if (hs_raw_session_any(session, !hook->metric, &missing, &why))
-        return not_saved(&why, err);
-    if (missing)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "metric is set on rank 0, but not on all ranks");
+    bool failed;
     hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(hook->metric)), &values, err);
     if (!code)
         *metric = hs_run_values_number(values, 0);
@@ -692,7 +688,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = name, .begin = begin, .after_create_session = after_create_session, .after_run = after_run,
-            .boundary = boundary, .close = close_hook, .destroy = destroy);
+            .boundary = boundary, .close = close_hook, .destroy = destroy, .rank_identity = hs__hook_rank_identity);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -749,7 +745,21 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     return copy_listeners(&hook->listeners, &hook->base.env, options->listeners, err);
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_checkpoint_saver_options, checkpoint_dir),
+    HS__RANK_OPTION(hs_checkpoint_saver_options, checkpoint_basename),
+    HS__RANK_OPTION(hs_checkpoint_saver_options, metric),
+    HS__RANK_OPTION(hs_checkpoint_saver_options, on_failure),
+    HS__RANK_OPTION(hs_checkpoint_saver_options, busy),
+    HS__RANK_OPTION(hs_checkpoint_saver_options, copy_limit),
+    HS__RANK_OPTION(hs_checkpoint_saver_options, max_to_keep),
+    HS__RANK_OPTION(hs_checkpoint_saver_options, background),
+    HS__RANK_OPTION(hs_checkpoint_saver_options, overlap),
+    HS__RANK_OPTION(hs_checkpoint_saver_options, no_graph_def),
+    {0},
+};
+
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
 {
-    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, reserved, check, fill, given);
+    return HS__HOOK_MAKE(&ops, checkpoint_saver, hs_checkpoint_saver_options, reserved, check, fill, same, given);
 }

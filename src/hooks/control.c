@@ -518,9 +518,10 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = HS_INIT(
-    hs_hook_ops, .name = "control", .begin = begin, .after_create_session = after_create_session, .after_run = after_run,
-    .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "control", .begin = begin, .after_create_session = after_create_session,
+            .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state,
+            .destroy = destroy, .rank_identity = hs__hook_rank_identity);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -574,11 +575,13 @@ static hs_code fill(void *self, const void *given, hs_error *err)
         *knob = (knob_state){.knob = options->knobs[i]};
         snprintf(knob->name, sizeof knob->name, "%s", options->knobs[i].name);
         knob->knob.name = knob->name;
+        hs__buffer_text(&hook->base.rank_identity, "knob '%s': kind %d, min %.17g, max %.17g\n", knob->name,
+                        (int)knob->knob.kind, knob->knob.min, knob->knob.max);
     }
     return HS_OK;
 }
 
 hs_hook hs_control_hook(const hs_control_options *given)
 {
-    return HS__HOOK_MAKE(&ops, control, hs_control_options, summary_dir, check, fill, given);
+    return HS__HOOK_MAKE(&ops, control, hs_control_options, summary_dir, check, fill, NULL, given);
 }

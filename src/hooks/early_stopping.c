@@ -322,7 +322,7 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "early_stopping", .begin = begin, .after_create_session = after_create_session,
             .before_run = before_run, .after_run = after_run, .boundary = boundary, .end = end, .close = close_hook,
             .save_state = save_state, .load_state = load_state, .destroy = destroy, .state_identity = state_identity,
-            .state_bytes = sizeof(record));
+            .state_bytes = sizeof(record), .rank_identity = hs__hook_rank_identity);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -365,7 +365,19 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     return HS_OK;
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_early_stopping_options, metric),
+    HS__RANK_OPTION(hs_early_stopping_options, tensor),
+    HS__RANK_OPTION(hs_early_stopping_options, patience),
+    HS__RANK_OPTION(hs_early_stopping_options, min_delta),
+    HS__RANK_OPTION(hs_early_stopping_options, start_step),
+    HS__RANK_OPTION(hs_early_stopping_options, larger_is_better),
+    HS__RANK_OPTION(hs_early_stopping_options, restore_best),
+    HS__RANK_OPTION(hs_early_stopping_options, restore_at_any_end),
+    {0},
+};
+
 hs_hook hs_early_stopping_hook(const hs_early_stopping_options *given)
 {
-    return HS__HOOK_MAKE(&ops, early_stopping, hs_early_stopping_options, reserved, check, fill, given);
+    return HS__HOOK_MAKE(&ops, early_stopping, hs_early_stopping_options, reserved, check, fill, same, given);
 }

@@ -267,8 +267,9 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "evaluation", .begin = begin, .after_run = after_run,
-                                       .boundary = boundary, .end = end, .destroy = destroy);
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "evaluation", .begin = begin, .after_run = after_run, .boundary = boundary, .end = end,
+            .destroy = destroy, .rank_identity = hs__hook_rank_identity);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -330,7 +331,15 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     return hook->evaluate ? HS_OK : make_tags(hook, err);
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_evaluation_options, name),
+    HS__RANK_OPTION(hs_evaluation_options, metrics),
+    HS__RANK_OPTION(hs_evaluation_options, eval_op),
+    HS__RANK_OPTION(hs_evaluation_options, at_end),
+    {0},
+};
+
 hs_hook hs_evaluation_hook(const hs_evaluation_options *given)
 {
-    return HS__HOOK_MAKE(&ops, evaluation, hs_evaluation_options, moving_average, check, fill, given);
+    return HS__HOOK_MAKE(&ops, evaluation, hs_evaluation_options, moving_average, check, fill, same, given);
 }

@@ -44,5 +44,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_feed_fn_hook(const hs_feed_fn_options *given)
 {
-    return HS__HOOK_MAKE(&ops, feed_fn, hs_feed_fn_options, user, check, fill, given);
+    return HS__HOOK_MAKE(&ops, feed_fn, hs_feed_fn_options, user, check, fill, NULL, given);
 }

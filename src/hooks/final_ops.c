@@ -71,5 +71,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_final_ops_hook(const hs_final_ops_options *given)
 {
-    return HS__HOOK_MAKE(&ops, final_ops, hs_final_ops_options, user, check, fill, given);
+    return HS__HOOK_MAKE(&ops, final_ops, hs_final_ops_options, user, check, fill, NULL, given);
 }

@@ -526,7 +526,7 @@ static void destroy(void *self)
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "finite_guard", .begin = begin, .after_create_session = after_create_session,
             .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state,
-            .destroy = destroy, .state_version = 1, .state_bytes = sizeof(counts));
+            .destroy = destroy, .state_version = 1, .state_bytes = sizeof(counts), .rank_identity = hs__hook_rank_identity);
 
 /* Options. */
 
@@ -659,7 +659,21 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     return code;
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_finite_guard_options, policy),
+    HS__RANK_OPTION(hs_finite_guard_options, spike_zscore),
+    HS__RANK_OPTION(hs_finite_guard_options, spike_window),
+    HS__RANK_OPTION(hs_finite_guard_options, max_rollbacks),
+    HS__RANK_OPTION(hs_finite_guard_options, learning_rate),
+    HS__RANK_OPTION(hs_finite_guard_options, learning_rate_factor),
+    HS__RANK_OPTION(hs_finite_guard_options, skip_op),
+    HS__RANK_OPTION(hs_finite_guard_options, skip_batches),
+    HS__RANK_OPTION(hs_finite_guard_options, update_op),
+    HS__RANK_OPTION(hs_finite_guard_options, max_skips),
+    {0},
+};
+
 hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
 {
-    return HS__HOOK_MAKE(&ops, finite_guard, hs_finite_guard_options, max_skips, check, fill, given);
+    return HS__HOOK_MAKE(&ops, finite_guard, hs_finite_guard_options, max_skips, check, fill, same, given);
 }

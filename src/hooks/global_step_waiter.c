@@ -47,8 +47,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return HS_OK;
 }
 
-static const hs_hook_ops ops =
-    HS_INIT(hs_hook_ops, .name = "global_step_waiter", .begin = begin, .before_run = before_run, .destroy = hs__hook_free);
+static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "global_step_waiter", .begin = begin, .before_run = before_run,
+                                       .destroy = hs__hook_free, .rank_identity = hs__hook_rank_identity);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -68,7 +68,13 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     return HS_OK;
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_global_step_waiter_options, wait_until_step),
+    {0},
+};
+
 hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *given)
 {
-    return HS__HOOK_MAKE(&ops, global_step_waiter, hs_global_step_waiter_options, wait_until_step, check, fill, given);
+    return HS__HOOK_MAKE(&ops, global_step_waiter, hs_global_step_waiter_options, wait_until_step, check, fill, same,
+                         given);
 }

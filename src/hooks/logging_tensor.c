@@ -196,5 +196,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *given)
 {
-    return HS__HOOK_MAKE(&ops, logging_tensor, hs_logging_tensor_options, user, check, fill, given);
+    return HS__HOOK_MAKE(&ops, logging_tensor, hs_logging_tensor_options, user, check, fill, NULL, given);
 }

@@ -6,6 +6,50 @@
 
 #include <string.h>
 
+static void write_option(const hs__rank_option *option, const void *options, hs__buffer *out)
+{
+    const void *at = (const char *)options + option->offset;
+    hs__buffer_text(out, "%s", option->name);
+    switch (option->type) {
+    case HS__ENUM:
+        hs__buffer_text(out, " %d", *(const int *)at);
+        break;
+    case HS__BOOL:
+        hs__buffer_text(out, *(const bool *)at ? " true" : " false");
+        break;
+    case HS__INT64:
+        hs__buffer_text(out, " %lld", (long long)*(const int64_t *)at);
+        break;
+    case HS__DOUBLE:
+        hs__buffer_text(out, " %.17g", *(const double *)at);
+        break;
+    case HS__TEXT:
+        hs__buffer_text(out, " '%s'", *(const char *const *)at ? *(const char *const *)at : "");
+        break;
+    case HS__NAMES:
+        for (const char *const *name = *(const char *const *const *)at; name && *name; name++)
+            hs__buffer_text(out, " '%s'", *name);
+        break;
+    }
+    hs__buffer_text(out, "\n");
+}
+
+const char *hs__hook_rank_identity(void *self)
+{
+    return (const char *)((const hs__hook_base *)self)->rank_identity.data;
+}
+
+static hs_code write_rank_identity(hs__hook_base *hook, const hs__rank_option *same, const void *options, hs_error *err)
+{
+    hs__buffer *out = &hook->rank_identity;
+    if (!same && !out->size && !out->failed)
+        return HS_OK;
+    for (; same && same->name; same++)
+        write_option(same, options, out);
+    hs__buffer_append(out, "", 1);
+    return hs__buffer_check(out, "the hook's options", err);
+}
+
 hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *given)
 {
     hs__hook_base *hook = NULL;
@@ -15,7 +59,7 @@ hs_hook hs__hook_make(const hs__hook_kind *kind, void *options, const void *give
         code = kind->check(options, &error);
     if (!code)
         hook = hs__hook_new(kind->state_bytes, &error);
-    if (hook && kind->fill(hook, options, &error)) {
+    if (hook && (kind->fill(hook, options, &error) || write_rank_identity(hook, kind->same, options, &error))) {
         kind->ops->destroy(hook);
         hook = NULL;
     }
@@ -45,10 +89,12 @@ void *hs__hook_new(size_t bytes, hs_error *err)
     if (memory)
         env.allocator = memory->allocator;
     hs__hook_base *made = hs__alloc(&env, 1, bytes);
-    if (made)
-        made->env = env;
-    else
+    if (!made) {
         hs__no_memory(err, bytes, "the hook");
+        return NULL;
+    }
+    made->env = env;
+    hs__buffer_init(&made->rank_identity, &made->env);
     return made;
 }
 
@@ -57,6 +103,7 @@ void hs__hook_free(void *self)
     hs__hook_base *hook = self;
     hs_env env = hook->env;
     hs__free(&env, (int64_t *)hook->when.at_steps);
+    hs__buffer_free(&hook->rank_identity);
     hs__free(&env, hook);
 }
 

@@ -315,5 +315,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_metrics_file_hook(const hs_metrics_file_options *given)
 {
-    return HS__HOOK_MAKE(&ops, metrics_file, hs_metrics_file_options, reserved, check, fill, given);
+    return HS__HOOK_MAKE(&ops, metrics_file, hs_metrics_file_options, reserved, check, fill, NULL, given);
 }

@@ -369,7 +369,7 @@ static void destroy(void *self)
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "moving_average", .begin = begin, .after_create_session = after_create_session,
             .before_run = before_run, .after_run = after_run, .end = end, .close = close_hook, .save_state = save_state,
-            .load_state = load_state, .destroy = destroy);
+            .load_state = load_state, .destroy = destroy, .rank_identity = hs__hook_rank_identity);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -404,9 +404,17 @@ static hs_code fill(void *self, const void *options, hs_error *err)
     return HS_OK;
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_moving_average_options, variables),
+    HS__RANK_OPTION(hs_moving_average_options, decay),
+    HS__RANK_OPTION(hs_moving_average_options, name),
+    HS__RANK_OPTION(hs_moving_average_options, ramp),
+    {0},
+};
+
 hs_hook hs_moving_average_hook(const hs_moving_average_options *given)
 {
-    return HS__HOOK_MAKE(&ops, moving_average, hs_moving_average_options, reserved, check, fill, given);
+    return HS__HOOK_MAKE(&ops, moving_average, hs_moving_average_options, reserved, check, fill, same, given);
 }
 
 hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err)

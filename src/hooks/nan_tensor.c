@@ -95,7 +95,7 @@ static void destroy(void *self)
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "nan_tensor", .begin = begin, .after_create_session = after_create_session,
-            .after_run = after_run, .destroy = destroy);
+            .after_run = after_run, .destroy = destroy, .rank_identity = hs__hook_rank_identity);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -131,7 +131,12 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     return HS_OK;
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_nan_tensor_options, on_nan),
+    {0},
+};
+
 hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
 {
-    return HS__HOOK_MAKE(&ops, nan_tensor, hs_nan_tensor_options, reserved_on_nan, check, fill, given);
+    return HS__HOOK_MAKE(&ops, nan_tensor, hs_nan_tensor_options, reserved_on_nan, check, fill, same, given);
 }

@@ -155,5 +155,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_profiler_hook(const hs_profiler_options *given)
 {
-    return HS__HOOK_MAKE(&ops, profiler, hs_profiler_options, reserved, NULL, fill, given);
+    return HS__HOOK_MAKE(&ops, profiler, hs_profiler_options, reserved, NULL, fill, NULL, given);
 }

@@ -304,7 +304,7 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_progress_hook(const hs_progress_options *given)
 {
-    return HS__HOOK_MAKE(&ops, progress, hs_progress_options, descriptor, check, fill, given);
+    return HS__HOOK_MAKE(&ops, progress, hs_progress_options, descriptor, check, fill, NULL, given);
 }
 
 void hs_progress_print(hs_hook hook, const char *text)

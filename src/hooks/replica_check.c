@@ -87,8 +87,9 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     return step < 0 ? err->code : check_ranks(hook, session, step, err);
 }
 
-static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "replica_check", .begin = begin, .after_run = after_run,
-                                       .boundary = boundary, .destroy = hs__hook_free);
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "replica_check", .begin = begin, .after_run = after_run, .boundary = boundary,
+            .destroy = hs__hook_free, .rank_identity = hs__hook_rank_identity);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -114,7 +115,12 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     return hs__hook_when(hook, &when, err);
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_replica_check_options, on_divergence),
+    {0},
+};
+
 hs_hook hs_replica_check_hook(const hs_replica_check_options *given)
 {
-    return HS__HOOK_MAKE(&ops, replica_check, hs_replica_check_options, reserved_on_divergence, check, fill, given);
+    return HS__HOOK_MAKE(&ops, replica_check, hs_replica_check_options, reserved_on_divergence, check, fill, same, given);
 }

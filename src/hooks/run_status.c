@@ -188,5 +188,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_run_status_hook(const hs_run_status_options *given)
 {
-    return HS__HOOK_MAKE(&ops, run_status, hs_run_status_options, status_dir, check, fill, given);
+    return HS__HOOK_MAKE(&ops, run_status, hs_run_status_options, status_dir, check, fill, NULL, given);
 }

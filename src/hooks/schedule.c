@@ -282,9 +282,9 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops =
-    HS_INIT(hs_hook_ops, .name = "schedule", .begin = begin, .after_create_session = after_create_session,
-            .before_run = before_run, .save_state = save_state, .load_state = load_state, .destroy = destroy);
+static const hs_hook_ops ops = HS_INIT(
+    hs_hook_ops, .name = "schedule", .begin = begin, .after_create_session = after_create_session, .before_run = before_run,
+    .save_state = save_state, .load_state = load_state, .destroy = destroy, .rank_identity = hs__hook_rank_identity);
 
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
@@ -300,13 +300,23 @@ static hs_code fill(void *self, const void *given, hs_error *err)
             return hs__no_memory(err, n * sizeof *hook->points, "the schedule's points");
         memcpy(hook->points, options->points, n * sizeof *hook->points);
     }
+    for (size_t i = 0; i + 1 < n; i++)
+        hs__buffer_text(&hook->base.rank_identity, "points: step %lld, value %.17g\n", (long long)options->points[i].step,
+                        options->points[i].value);
     hook->options = *options;
     hook->options.value = hook->name;
     hook->options.points = hook->points;
     return HS_OK;
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_schedule_options, value),       HS__RANK_OPTION(hs_schedule_options, warmup_steps),
+    HS__RANK_OPTION(hs_schedule_options, hold_steps),  HS__RANK_OPTION(hs_schedule_options, decay),
+    HS__RANK_OPTION(hs_schedule_options, from),        HS__RANK_OPTION(hs_schedule_options, to),
+    HS__RANK_OPTION(hs_schedule_options, decay_steps), {0},
+};
+
 hs_hook hs_schedule_hook(const hs_schedule_options *given)
 {
-    return HS__HOOK_MAKE(&ops, schedule, hs_schedule_options, points, check, fill, given);
+    return HS__HOOK_MAKE(&ops, schedule, hs_schedule_options, points, check, fill, same, given);
 }

@@ -169,5 +169,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_step_counter_hook(const hs_step_counter_options *given)
 {
-    return HS__HOOK_MAKE(&ops, step_counter, hs_step_counter_options, peak_flops, check, fill, given);
+    return HS__HOOK_MAKE(&ops, step_counter, hs_step_counter_options, peak_flops, check, fill, NULL, given);
 }

@@ -235,5 +235,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_stop_after_hook(const hs_stop_after_options *given)
 {
-    return HS__HOOK_MAKE(&ops, stop_after, hs_stop_after_options, margin_secs, check, fill, given);
+    return HS__HOOK_MAKE(&ops, stop_after, hs_stop_after_options, margin_secs, check, fill, NULL, given);
 }

@@ -46,7 +46,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 
 static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "stop_at_step", .begin = begin, .after_create_session = after_create_session,
-            .after_run = after_run, .destroy = hs__hook_free);
+            .after_run = after_run, .destroy = hs__hook_free, .rank_identity = hs__hook_rank_identity);
 
 static hs_code check(const void *given, hs_error *err)
 {
@@ -74,7 +74,13 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     return HS_OK;
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_stop_at_step_options, num_steps),
+    HS__RANK_OPTION(hs_stop_at_step_options, last_step),
+    {0},
+};
+
 hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *given)
 {
-    return HS__HOOK_MAKE(&ops, stop_at_step, hs_stop_at_step_options, last_step, check, fill, given);
+    return HS__HOOK_MAKE(&ops, stop_at_step, hs_stop_at_step_options, last_step, check, fill, same, given);
 }

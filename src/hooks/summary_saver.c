@@ -114,5 +114,5 @@ static hs_code fill(void *self, const void *given, hs_error *err)
 
 hs_hook hs_summary_saver_hook(const hs_summary_saver_options *given)
 {
-    return HS__HOOK_MAKE(&ops, summary_saver, hs_summary_saver_options, summary_writer, check, fill, given);
+    return HS__HOOK_MAKE(&ops, summary_saver, hs_summary_saver_options, summary_writer, check, fill, NULL, given);
 }

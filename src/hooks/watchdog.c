@@ -369,9 +369,10 @@ static void destroy(void *self)
     hs__hook_free(self);
 }
 
-static const hs_hook_ops ops = HS_INIT(
-    hs_hook_ops, .name = "watchdog", .begin = begin, .after_create_session = after_create_session, .close = close_hook,
-    .save_state = save_state, .load_state = load_state, .destroy = destroy, .state_bytes = N_PHASES * sizeof(int64_t));
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "watchdog", .begin = begin, .after_create_session = after_create_session,
+            .close = close_hook, .save_state = save_state, .load_state = load_state, .destroy = destroy,
+            .state_bytes = N_PHASES * sizeof(int64_t), .rank_identity = hs__hook_rank_identity);
 
 static hs_code fill(void *self, const void *given, hs_error *err)
 {
@@ -403,7 +404,14 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     return HS_OK;
 }
 
+static const hs__rank_option same[] = {
+    HS__RANK_OPTION(hs_watchdog_options, floor_secs),
+    HS__RANK_OPTION(hs_watchdog_options, factor),
+    HS__RANK_OPTION(hs_watchdog_options, action),
+    {0},
+};
+
 hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
 {
-    return HS__HOOK_MAKE(&ops, watchdog, hs_watchdog_options, heartbeat_secs, NULL, fill, given);
+    return HS__HOOK_MAKE(&ops, watchdog, hs_watchdog_options, heartbeat_secs, NULL, fill, same, given);
 }

@@ -259,14 +259,16 @@ typedef struct {
     difference found;
 } comparison;
 
-static void copy_line(char *to, size_t size, hs_bytes text, size_t at)
+/* Copies the line at `line`, which differs at `at`: if it is long, the part around `at`. */
+static void copy_line(char *to, size_t size, hs_bytes text, size_t line, size_t at)
 {
-    if (at >= text.size) {
+    if (line >= text.size) {
         snprintf(to, size, "nothing");
         return;
     }
-    const char *line = (const char *)text.data + at, *end = memchr(line, '\n', text.size - at);
-    snprintf(to, size, "%.*s", (int)(end ? (size_t)(end - line) : text.size - at), line);
+    const size_t half = size / 2, from = at - line > half ? at - half : line;
+    const char *begin = (const char *)text.data + from, *end = memchr(begin, '\n', text.size - from);
+    snprintf(to, size, "%s%.*s", from > line ? "..." : "", (int)(end ? (size_t)(end - begin) : text.size - from), begin);
 }
 
 /* A hs_gather_fn. */
@@ -282,8 +284,8 @@ static void compare(void *user, int32_t rank, hs_bytes other)
         if (a[at] == '\n')
             line = at + 1;
     c->found.rank = rank;
-    copy_line(c->found.mine, sizeof c->found.mine, mine, line);
-    copy_line(c->found.other, sizeof c->found.other, other, line);
+    copy_line(c->found.mine, sizeof c->found.mine, mine, line, at);
+    copy_line(c->found.other, sizeof c->found.other, other, line, at);
 }
 
 hs_code hs__ranks_compare(const hs__ranks *ranks, hs__topic topic, hs_bytes text, hs_error *err)

@@ -23,7 +23,7 @@ static void prefix_position(const hs_hook *hooks, size_t index, hs_error *err)
 static hs_code copy_hook(hs__hook *to, const hs_hook *hooks, size_t index, hs_error *err)
 {
     const hs_hook *from = &hooks[index];
-    hs_code code = HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &to->cold->ops, from->ops, err);
+    hs_code code = HS_STRUCT_TAKE(hs_hook_ops, rank_identity, &to->cold->ops, from->ops, err);
     if (!code && (!to->cold->ops.name || !*to->cold->ops.name))
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "it has no name (hs_hook_ops.name)");
     if (code) {

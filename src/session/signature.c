@@ -9,19 +9,47 @@
 #include <stdio.h>
 #include <string.h>
 
-static void write_hook(const hs__hook_cold *hook, hs__buffer *text)
+/* `self`: of the hook. */
+static void write_hook(const hs__hook_cold *hook, void *self, hs__buffer *text)
 {
     const hs__hook_schedule *when = &hook->when;
+    const char *identity = hook->ops.rank_identity ? hook->ops.rank_identity(self) : NULL;
     hs__buffer_text(text, "hook '%s'%s%s", hook->ops.name, hook->best_effort ? ", best effort" : "",
                     hook->per_rank ? ", state of each rank" : "");
     if (hook->wanted_kinds != HS_HOOK_TRAIN)
         hs__buffer_text(text, ", kinds %u", (unsigned)hook->wanted_kinds);
-    if (when->is_set)
-        hs__buffer_text(text, ", every %lld %s, %lld ns%s%s%s", (long long)when->every_n_steps,
-                        when->counts_runs ? "runs" : "steps", (long long)when->every_ns, when->first ? ", first" : "",
-                        when->last ? ", last" : "", when->on_request ? ", on request" : "");
+    if (when->every_n_steps)
+        hs__buffer_text(text, ", every %lld %s", (long long)when->every_n_steps, when->counts_runs ? "runs" : "steps");
+    if (when->every_ns)
+        hs__buffer_text(text, ", every %.15g s", (double)when->every_ns / 1e9);
+    hs__buffer_text(text, "%s%s%s", when->first ? ", first" : "", when->last ? ", last" : "",
+                    when->on_request ? ", on request" : "");
     for (size_t i = 0; i < when->n_steps; i++)
         hs__buffer_text(text, ", %lld", (long long)when->steps[i]);
+    hs__buffer_text(text, "\n");
+    for (const char *line = identity; line && *line;) {
+        const size_t length = strcspn(line, "\n");
+        hs__buffer_text(text, "hook '%s', %.*s\n", hook->ops.name, (int)length, line);
+        line += length + (line[length] != '\0');
+    }
+}
+
+/* Without snapshot_limit, as ranks may have different memory. */
+static void write_recovery(const hs_recovery *options, hs__buffer *text)
+{
+    hs__buffer_text(text, "recovery.max_attempts %lld\n", (long long)options->max_attempts);
+    hs__buffer_text(text, "recovery.backoff_secs %.17g\n", options->backoff_secs);
+    hs__buffer_text(text, "recovery.return_aborted %d\n", (int)options->return_aborted);
+}
+
+static void write_restore(const hs_restore_options *options, hs__buffer *text)
+{
+    hs__buffer_text(text, "restore_options.allow_missing %d\n", (int)options->allow_missing);
+    hs__buffer_text(text, "restore_options.reshape %d\n", (int)options->reshape);
+    hs__buffer_text(text, "restore_options.any_identity %d\n", (int)options->any_identity);
+    hs__buffer_text(text, "restore_options.skip");
+    for (const char *const *name = options->skip; name && *name; name++)
+        hs__buffer_text(text, " '%s'", *name);
     hs__buffer_text(text, "\n");
 }
 
@@ -39,10 +67,12 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     hs__buffer_text(text, "checkpoint_dir '%s'\n", creation->checkpoint_dir ? creation->checkpoint_dir : "");
     hs__buffer_text(text, "checkpoint_prefix '%s'\n", creation->checkpoint_prefix ? creation->checkpoint_prefix : "");
     hs__buffer_text(text, "restore %d\n", (int)creation->restore);
-    hs__buffer_text(text, "recovery.max_attempts %lld\n", (long long)session->recovery.options.max_attempts);
+    write_recovery(&session->recovery.options, text);
+    write_restore(&creation->restore_options, text);
+    hs__buffer_text(text, "identity '%s'\n", agreement->options.identity ? agreement->options.identity : "");
     for (size_t i = 0; i < session->n_hooks; i++)
         if (session->cold[i].number_on_ranks)
-            write_hook(&session->cold[i], text);
+            write_hook(&session->cold[i], session->hooks[i].self, text);
     for (size_t i = 0; hs__session_variable(&session->raw, i, &variable); i++)
         if (!(variable.flags & HS_VARIABLE_LOCAL))
             hs__buffer_text(text, "variable '%s', %s %s\n", variable.name, hs_dtype_name(variable.dtype),

@@ -92,6 +92,12 @@ static const char *watch_identity(void *self)
     return w->inner.state_identity(w->hook.self);
 }
 
+static const char *watch_rank_identity(void *self)
+{
+    const watch *w = self;
+    return w->inner.rank_identity(w->hook.self);
+}
+
 static void watch_destroy(void *self)
 {
     watch *w = self;
@@ -103,7 +109,7 @@ static void watch_destroy(void *self)
 hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
 {
     hs_hook_ops inner;
-    if (!hook.ops || HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &inner, hook.ops, NULL))
+    if (!hook.ops || HS_STRUCT_TAKE(hs_hook_ops, rank_identity, &inner, hook.ops, NULL))
         return hook; /* opening a session reports the invalid hook */
     size_t prefix = label ? strlen(label) + 1 : 0;
     watch *w = hs_env_alloc(hs_script_env(script), sizeof *w + prefix + sizeof LONGEST_WORD);
@@ -126,7 +132,8 @@ hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
         .boundary = w->inner.boundary ? watch_boundary : NULL, .end = watch_end, .close = watch_close,
         .save_state = w->inner.save_state ? watch_save : NULL, .load_state = w->inner.load_state ? watch_load : NULL,
         .destroy = watch_destroy, .state_version = w->inner.state_version,
-        .state_identity = w->inner.state_identity ? watch_identity : NULL, .state_bytes = w->inner.state_bytes);
+        .state_identity = w->inner.state_identity ? watch_identity : NULL, .state_bytes = w->inner.state_bytes,
+        .rank_identity = w->inner.rank_identity ? watch_rank_identity : NULL);
     return (hs_hook){.ops = &w->ops,
                      .self = w,
                      .flags = (hook.flags & ~(uint32_t)HS_HOOK_HELD) | (w->inner.before_run ? 0 : HS__HOOK_WATCHES_BEFORE),

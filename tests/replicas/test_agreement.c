@@ -1034,13 +1034,30 @@ typedef enum {
     INVALID_OPTIONS,
     ALONE,
     BEST_EFFORT,
-    NO_VARIABLE
+    NO_VARIABLE,
+    ANOTHER_STEP,
+    ANOTHER_POLICY,
+    ANOTHER_INTERVAL,
+    ANOTHER_RECOVERY,
+    ANOTHER_IDENTITY,
+    ANOTHER_RATE
 } difference;
+
+static char units_and_1[] = "units m\nrate 1", units_and_2[] = "units m\nrate 2";
+
+static const char *rate(void *self)
+{
+    return self;
+}
 
 typedef struct {
     difference which;
     hs_error errors[N];
 } differing;
+
+/* Longer than an error shows. */
+#define DIGITS    "0123456789012345678901234567890123456789012345678901234567890123456789"
+#define ARGUMENTS DIGITS DIGITS DIGITS DIGITS DIGITS " --layers "
 
 static int open_differing(void *user, const hs_group *group)
 {
@@ -1051,7 +1068,11 @@ static int open_differing(void *user, const hs_group *group)
     hs_graph *graph = hs_graph_new(hs_simulation_env(group));
     const hs_replica_options invalid = HS_INIT(hs_replica_options, .agree_every_n_steps = -1);
     const hs_replica_options last = HS_INIT(hs_replica_options, .end_of_input = HS_END_WITH_LAST_RANK);
-    const hs_replica_options *replicas = !differs                      ? NULL
+    const hs_replica_options identity = HS_INIT(hs_replica_options, .identity = differs ? ARGUMENTS "5" : ARGUMENTS "4");
+    const hs_recovery recovery = HS_INIT(hs_recovery, .max_attempts = differs ? 3 : 4);
+    const hs_hook_ops own = HS_INIT(hs_hook_ops, .name = "own", .rank_identity = rate);
+    const hs_replica_options *replicas = d->which == ANOTHER_IDENTITY  ? &identity
+                                         : !differs                    ? NULL
                                          : d->which == INVALID_OPTIONS ? &invalid
                                          : d->which == ANOTHER_END     ? &last
                                                                        : NULL;
@@ -1062,6 +1083,19 @@ static int open_differing(void *user, const hs_group *group)
     }
     if (differs && d->which == ANOTHER_KIND)
         hook.flags = HS_HOOK_TRAIN | HS_HOOK_EVAL;
+    if (d->which == ANOTHER_STEP) {
+        hs_hook_free(hook);
+        hook = hs_stop_at_step(.last_step = differs ? 10 : 9);
+    }
+    if (d->which == ANOTHER_POLICY || d->which == ANOTHER_INTERVAL) {
+        hs_hook_free(hook);
+        hook = d->which == ANOTHER_POLICY ? hs_nan_tensor(.tensor = "w", .on_nan = differs ? HS_NAN_STOP : HS_NAN_FAIL)
+                                          : hs_nan_tensor(.tensor = "w", .every_n_steps = differs ? 7 : 8);
+    }
+    if (d->which == ANOTHER_RATE) {
+        hs_hook_free(hook);
+        hook = HS_HOOK(.ops = &own, .self = differs ? units_and_2 : units_and_1);
+    }
     if (d->which == ALONE || d->which == BEST_EFFORT) { /* on all ranks */
         hs_hook_free(hook);
         hook = hs_replica_check(.every_n_steps = 1);
@@ -1069,9 +1103,11 @@ static int open_differing(void *user, const hs_group *group)
     }
     if (!differs || d->which != NO_VARIABLE)
         hs_graph_variable(graph, "w", HS_DOUBLE, HS_SHAPE(differs && d->which == ANOTHER_SHAPE ? 3 : 4), values[rank]);
-    hs_session *session = hs_training_session_open(
-        hs_graph_backend(graph), HS_TRAINING_OPTIONS(.group = group, .replicas = replicas, .hooks = HS_HOOKS(hook)),
-        &d->errors[rank]);
+    hs_session *session =
+        hs_training_session_open(hs_graph_backend(graph),
+                                 HS_TRAINING_OPTIONS(.group = group, .replicas = replicas, .hooks = HS_HOOKS(hook),
+                                                     .recovery = d->which == ANOTHER_RECOVERY ? &recovery : NULL),
+                                 &d->errors[rank]);
     assert_null(session);
     hs_graph_free(graph);
     return 0;
@@ -1090,8 +1126,16 @@ static void ranks_with_different_programs_are_refused(void **state)
         [ANOTHER_SHAPE] =
             "rank 2 differs from rank 0: it has variable 'w', double [3], and rank 0 has variable 'w', double [4]",
         [INVALID_OPTIONS] = "rank 2: hs_replica_options.agree_every_n_steps is -1",
+        [ANOTHER_STEP] = "rank 2 differs from rank 0: it has hook 'stop_at_step', last_step 10, and rank 0 has hook "
+                         "'stop_at_step', last_step 9",
+        [ANOTHER_POLICY] = "it has hook 'nan_tensor', on_nan 1, and rank 0 has hook 'nan_tensor', on_nan 0",
+        [ANOTHER_INTERVAL] =
+            "it has hook 'nan_tensor', every 7 runs, first, and rank 0 has hook 'nan_tensor', every 8 runs",
+        [ANOTHER_RECOVERY] = "it has recovery.max_attempts 3, and rank 0 has recovery.max_attempts 4",
+        [ANOTHER_IDENTITY] = "0123456789 --layers 5', and rank 0 has ...",
+        [ANOTHER_RATE] = "it has hook 'own', rate 2, and rank 0 has hook 'own', rate 1",
         [NO_VARIABLE] = "rank 2 differs from rank 0: it has variable 'global_step', int64 [], and rank 0 has variable 'w'"};
-    for (difference which = ANOTHER_HOOK; which <= NO_VARIABLE; which++)
+    for (difference which = ANOTHER_HOOK; which <= ANOTHER_RATE; which++)
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             differing d = {.which = which};
             hs_error err;
@@ -1100,7 +1144,7 @@ static void ranks_with_different_programs_are_refused(void **state)
             assert_ok(hs_simulation_run(simulation, &err), &err);
             for (int i = 0; i < N; i++)
                 if (!strstr(d.errors[i].message, messages[which]))
-                    fail_msg("rank %d: '%s'", i, d.errors[i].message);
+                    fail_msg("rank %d: '%s' lacks '%s'", i, d.errors[i].message, messages[which]);
             hs_simulation_free(simulation);
         }
 }
