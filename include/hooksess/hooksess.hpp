@@ -81,7 +81,10 @@ template <class T> constexpr hs_dtype dtype()
     else if constexpr (std::is_same_v<T, bool>)
         return HS_BOOL;
     else {
-        static_assert(std::is_integral_v<T> && sizeof(T) <= 8, "no dtype has elements of this type");
+        static_assert(
+            std::is_integral_v<T> && sizeof(T) <= 8,
+            "no dtype has elements of this type; use float, double, std::complex, bool or an integer, give a dtype "
+            "to hs::graph::variable, or include hooksess/torch.hpp for tensors of LibTorch");
         constexpr hs_dtype as_signed[] = {HS_INT8, HS_INT16, HS_INT32, HS_INT64};
         constexpr hs_dtype as_unsigned[] = {HS_UINT8, HS_UINT16, HS_UINT32, HS_UINT64};
         constexpr int width = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
@@ -124,13 +127,6 @@ template <class Body> hs_code guarded(hs_error *err, Body &&body)
     }
 }
 
-inline hs_shape shape_of(std::initializer_list<int64_t> dims)
-{
-    if (dims.size() > HS_MAX_RANK)
-        throw error(HS_INVALID_ARGUMENT, "a shape has too many dimensions");
-    return hs_shape_of(static_cast<int32_t>(dims.size()), dims.begin());
-}
-
 /* A list of names for C. The strings must outlive it. */
 inline std::vector<const char *> pointers_of(const std::vector<std::string> &names)
 {
@@ -147,6 +143,37 @@ struct kept {
 };
 
 } // namespace detail
+
+/* A shape that is known when the program runs: {784, 10}, or a container of integers, such as a std::vector. Without
+ * dimensions: a scalar, or for memory of a known size one dimension. */
+class shape
+{
+  public:
+    shape() = default;
+    shape(std::initializer_list<int64_t> dims) : shape(dims.begin(), dims.end())
+    {
+    }
+    template <class Container, class = std::enable_if_t<std::is_integral_v<
+                                   std::decay_t<decltype(*std::begin(std::declval<const Container &>()))>>>>
+    shape(const Container &dims) : shape(std::begin(dims), std::end(dims))
+    {
+    }
+    operator hs_shape() const
+    {
+        return c_;
+    }
+
+  private:
+    template <class Iterator> shape(Iterator begin, Iterator end)
+    {
+        for (; begin != end; ++begin) {
+            if (c_.rank == HS_MAX_RANK)
+                throw error(HS_INVALID_ARGUMENT, "a shape has too many dimensions");
+            c_.dims[c_.rank++] = static_cast<int64_t>(*begin);
+        }
+    }
+    hs_shape c_{};
+};
 
 /* The running op. See hs_op_input and the functions after it. Throws if `index` or the element type is wrong. */
 class op
@@ -214,60 +241,60 @@ class graph
     /* A variable, saved and restored. Without a shape, a vector has one dimension. The vector may be assigned, swapped or
      * reallocated, but a save or a run fails with HS_FAILED_PRECONDITION if its size has changed. An empty vector with a
      * shape is allocated later, by a step or a restore. hs_save_options.overlap has no effect on vectors. */
-    template <class T>
-    void variable(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
+    template <class T> void variable(const std::string &name, std::vector<T> &memory, const shape &dims = {})
     {
         static_assert(!std::is_same_v<T, bool>, "std::vector<bool> is not supported: it has no array of its elements");
-        struct holder : detail::kept {
-            std::vector<T> *memory;
-            size_t size;
-            bool comes_later;
-        };
-        auto kept = std::make_unique<holder>();
-        hs_variable_def def{};
-        def.size = sizeof def;
-        def.name = name.c_str();
-        def.dtype = detail::dtype<T>();
-        kept->memory = &memory;
-        kept->comes_later = memory.empty() && shape.size();
-        def.shape = kept->comes_later ? detail::shape_of(shape) : fit(name, shape, memory.size());
-        kept->size = static_cast<size_t>(hs_shape_elements(&def.shape));
-        def.locate = [](void *user, size_t, bool allocate, void **data, hs_error *err) -> hs_code {
-            return detail::guarded(err, [&]() -> hs_code {
-                const holder &h = *static_cast<holder *>(user);
-                if (h.comes_later && h.memory->empty() && allocate)
-                    h.memory->resize(h.size);
-                if (h.memory->size() != h.size && !(h.comes_later && h.memory->empty()))
-                    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                                        "the vector has %zu elements, but was defined with %zu", h.memory->size(), h.size);
-                *data = h.memory->data();
-                return HS_OK;
-            });
-        };
-        def.user = kept.get();
-        kept_.push_back(std::move(kept));
-        check(hs_graph_add_variable(get(), &def));
+        const bool comes_later = memory.empty() && hs_shape(dims).rank;
+        const hs_shape fitting = comes_later ? hs_shape(dims) : fit(name, dims, memory.size());
+        const size_t size = static_cast<size_t>(hs_shape_elements(&fitting));
+        variable_at(name, detail::dtype<T>(), fitting, [&memory, size, comes_later](bool allocate) -> void * {
+            if (comes_later && memory.empty() && allocate)
+                memory.resize(size);
+            if (memory.size() != size && !(comes_later && memory.empty()))
+                throw error(HS_FAILED_PRECONDITION, "the vector has " + std::to_string(memory.size()) +
+                                                        " elements, but was defined with " + std::to_string(size));
+            return memory.data();
+        });
     }
     /* A variable in memory that `pointer` points to (hs_graph_variable_at). The pointer must outlive the session. */
-    template <class T> void variable(const std::string &name, T *&pointer, std::initializer_list<int64_t> shape)
+    template <class T> void variable(const std::string &name, T *&pointer, const shape &dims)
     {
         hs_variable_def def{};
         def.size = sizeof def;
         def.name = name.c_str();
         def.dtype = detail::dtype<T>();
-        def.shape = detail::shape_of(shape);
+        def.shape = dims;
         def.data_at = &pointer;
         def.element_bytes = sizeof(T);
         check(hs_graph_add_variable(get(), &def));
     }
-    template <class T, size_t N>
-    void variable(const std::string &name, std::array<T, N> &memory, std::initializer_list<int64_t> shape = {})
+    template <class T, size_t N> void variable(const std::string &name, std::array<T, N> &memory, const shape &dims = {})
     {
-        check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), fit(name, shape, N), memory.data()));
+        check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), fit(name, dims, N), memory.data()));
     }
     template <class T> void variable(const std::string &name, T &scalar)
     {
         check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), hs_shape_of(0, nullptr), &scalar));
+    }
+
+    /* A variable of any dtype, in memory that the function `locate` finds at each save, restore and fetch. Its argument is
+     * true if a value is restored and needs memory. It returns the address, or nullptr: no memory yet. `memory` is the
+     * memory's device, and must outlive the session; nullptr: host memory. */
+    template <class Locate>
+    void variable_at(const std::string &name, hs_dtype dtype, const hs_shape &dims, Locate locate,
+                     const hs_memory *memory = nullptr)
+    {
+        hs_variable_def def{};
+        def.size = sizeof def;
+        def.name = name.c_str();
+        def.dtype = dtype;
+        def.shape = dims;
+        def.locate = [](void *user, size_t, bool allocate, void **data, hs_error *err) -> hs_code {
+            return detail::guarded(err, [&] { *data = (*static_cast<Locate *>(user))(allocate); });
+        };
+        def.user = &keep(std::move(locate));
+        def.memory = memory;
+        check(hs_graph_add_variable(get(), &def));
     }
 
     /* State of plain bytes without pointers, such as the position in the data (hs_graph_bytes). */
@@ -279,10 +306,9 @@ class graph
     }
 
     /* Memory that ops write and hooks read. Not saved. */
-    template <class T>
-    void value(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
+    template <class T> void value(const std::string &name, std::vector<T> &memory, const shape &dims = {})
     {
-        check(hs_graph_value(get(), name.c_str(), detail::dtype<T>(), fit(name, shape, memory.size()), memory.data()));
+        check(hs_graph_value(get(), name.c_str(), detail::dtype<T>(), fit(name, dims, memory.size()), memory.data()));
     }
     template <class T> void value(const std::string &name, T &scalar)
     {
@@ -298,21 +324,14 @@ class graph
         check(hs_graph_global_step(get(), nullptr, nullptr));
     }
 
-    void placeholder(const std::string &name, hs_dtype dtype, std::initializer_list<int64_t> shape = {})
+    void placeholder(const std::string &name, hs_dtype dtype, const shape &dims = {})
     {
-        check(hs_graph_placeholder(get(), name.c_str(), dtype, detail::shape_of(shape)));
+        check(hs_graph_placeholder(get(), name.c_str(), dtype, dims));
     }
 
     /* Adds an op. `body` takes an hs::op &, and returns nothing or an hs_code. */
     template <class Body> void op(const std::string &name, Body body, const op_options &options = {})
     {
-        struct holder : detail::kept {
-            explicit holder(Body &&b) : body(std::move(b))
-            {
-            }
-            Body body;
-        };
-        auto kept = std::make_unique<holder>(std::move(body));
         std::vector<hs_output_def> outputs;
         for (const output &o : options.outputs) {
             hs_output_def def{};
@@ -329,16 +348,15 @@ class graph
         def.run = [](void *user, hs_op *c, hs_error *err) -> hs_code {
             return detail::guarded(err, [&] {
                 hs::op called(c);
-                return static_cast<holder *>(user)->body(called);
+                return (*static_cast<Body *>(user))(called);
             });
         };
-        def.user = kept.get();
+        def.user = &keep(std::move(body));
         def.inputs = inputs.data();
         def.control_inputs = controls.data();
         def.outputs = outputs.data();
         def.writes = options.writes.empty() ? nullptr : writes.data();
         def.advances_step = options.advances_step;
-        kept_.push_back(std::move(kept));
         check(hs_graph_add_op(get(), &def));
     }
 
@@ -349,32 +367,61 @@ class graph
         static_assert(!std::is_arithmetic_v<State> && !std::is_same_v<State, std::string>,
                       "numbers and strings are not supported; use variable() or bytes()");
         static_assert(detail::is_text<State>::value, "the type must have << and >>; use bytes() or hs_graph_state");
+        const auto save = [&state] {
+            std::ostringstream text;
+            text.imbue(std::locale::classic());
+            text << state;
+            return text.str();
+        };
+        const auto load = [&state](const std::string &bytes) {
+            std::istringstream text(bytes);
+            text.imbue(std::locale::classic());
+            if (!(text >> state) || !(text >> std::ws).eof())
+                throw error(HS_DATA_LOSS, "cannot read the state");
+        };
+        state_at(name, save, load, scope);
+    }
+    /* State that `save` returns as a std::string, and `load` reads from one. */
+    template <class Save, class Load>
+    void state_at(const std::string &name, Save save, Load load, hs_state_scope scope = HS_STATE_SHARED)
+    {
+        using functions = std::pair<Save, Load>;
         hs_state_provider provider{};
         provider.size = sizeof provider;
         provider.name = name.c_str();
-        provider.self = &state;
+        provider.self = &keep(functions(std::move(save), std::move(load)));
         provider.scope = scope;
         provider.save = [](void *self, hs_state_writer *out, hs_error *err) -> hs_code {
             return detail::guarded(err, [&]() -> hs_code {
-                std::ostringstream text;
-                text.imbue(std::locale::classic());
-                text << *static_cast<State *>(self);
-                const std::string bytes = text.str();
+                const std::string bytes = static_cast<functions *>(self)->first();
                 return hs_state_writer_write(out, bytes.data(), bytes.size(), err);
             });
         };
         provider.load = [](void *self, hs_state_reader *in, hs_error *err) -> hs_code {
             return detail::guarded(err, [&]() -> hs_code {
                 std::string bytes(hs_state_reader_remaining(in), '\0');
-                hs_code code = hs_state_reader_read(in, &bytes[0], bytes.size(), err);
-                std::istringstream text(bytes);
-                text.imbue(std::locale::classic());
-                if (!code && (!(text >> *static_cast<State *>(self)) || !(text >> std::ws).eof()))
-                    code = hs_error_set(err, HS_DATA_LOSS, "cannot read the state");
+                const hs_code code = hs_state_reader_read(in, &bytes[0], bytes.size(), err);
+                if (!code)
+                    static_cast<functions *>(self)->second(bytes);
                 return code;
             });
         };
         check(hs_graph_add_state(get(), &provider));
+    }
+
+    /* Moves an object into the graph, which destroys it after its sessions. Its address stays. */
+    template <class T> T &keep(T object)
+    {
+        struct holder : detail::kept {
+            explicit holder(T &&o) : object(std::move(o))
+            {
+            }
+            T object;
+        };
+        auto kept = std::make_unique<holder>(std::move(object));
+        T &address = kept->object;
+        kept_.push_back(std::move(kept));
+        return address;
     }
 
     hs_graph *get() const
@@ -394,14 +441,14 @@ class graph
         }
     };
 
-    static hs_shape fit(const std::string &name, std::initializer_list<int64_t> dims, size_t size)
+    static hs_shape fit(const std::string &name, const hs_shape &dims, size_t size)
     {
         const int64_t all = static_cast<int64_t>(size);
-        hs_shape shape = dims.size() ? detail::shape_of(dims) : hs_shape_of(1, &all);
-        if (hs_shape_elements(&shape) != all)
+        const hs_shape fitting = dims.rank ? dims : hs_shape_of(1, &all);
+        if (hs_shape_elements(&fitting) != all)
             throw error(HS_INVALID_ARGUMENT,
                         "'" + name + "' has " + std::to_string(size) + " elements, which do not fit its shape");
-        return shape;
+        return fitting;
     }
 
     void check(hs_code code) const

@@ -74,6 +74,7 @@ for right in 'state("m", engine)' 'state("m", engine, HS_STATE_PER_RANK)' 'bytes
     saved "$right" || { echo "does not compile as C++: $right"; status=1; }
 done
 saved 'bytes("m", v)' | grep -q 'for a std::vector use variable()' || { echo "no remedy is named: a vector as bytes"; status=1; }
+saved 'variable("m", point)' | grep -q 'no dtype has elements of this type; use float' || { echo "no remedy is named: a struct as a variable"; status=1; }
 saved 'state("m", point)' | grep -q 'the type must have << and >>; use bytes()' || { echo "no remedy is named: a struct as text"; status=1; }
 
 # An optimizing gcc knows the size of an array, and refuses a larger constant shape.

@@ -583,11 +583,62 @@ void what_cannot_be_built_throws()
     std::vector<float> v(6), none;
     throws(HS_INVALID_ARGUMENT, "do not fit its shape", [&] { g.variable("v", v, {2, 4}); });
     throws(HS_INVALID_ARGUMENT, "too many dimensions", [&] { g.variable("v", v, {1, 1, 1, 1, 1, 1, 1, 1, 1, 6}); });
+    throws(HS_INVALID_ARGUMENT, "too many dimensions", [&] { g.variable("v", v, std::vector<int64_t>(9, 1)); });
     throws(HS_INVALID_ARGUMENT, "name", [&] { g.variable("", v); });
     hs::session s = hs::training_session(g, nullptr); /* the graph is broken */
     CHECK(s.should_stop() && !s.step_begin());
     CHECK(s.last_error().code == HS_INVALID_ARGUMENT);
     CHECK(s.close().exit_code() == 1);
+}
+
+/* Memory whose dtype and shape are known at run time, found by a function that the graph keeps. */
+struct layers {
+    std::vector<std::vector<int16_t>> memory;
+    std::vector<int64_t> dims;
+    std::string label;
+};
+
+int train_layers(const std::string &directory, int64_t last_step, layers &l)
+{
+    hs::graph g;
+    auto alive = std::make_shared<int>(0);
+    const std::weak_ptr<int> watch = alive;
+    for (size_t i = 0; i < 2; i++)
+        g.variable_at("layer/" + std::to_string(i), HS_INT16, hs::shape(l.dims), [&l, i, alive](bool allocate) -> void * {
+            if (allocate)
+                l.memory[i].resize(6);
+            return l.memory[i].empty() ? nullptr : l.memory[i].data();
+        });
+    alive.reset();
+    CHECK(!watch.expired());
+    std::vector<double> squares(6);
+    g.value("squares", squares, l.dims);
+    g.state_at(
+        "label", [&] { return l.label; }, [&](const std::string &saved) { l.label = saved; });
+    int64_t &step = g.keep(int64_t());
+    g.global_step(step);
+    const hs_hook hooks[] = {stop_at(last_step), {}};
+    const hs_training_options options = options_for(directory, hooks);
+    {
+        hs::session s = hs::training_session(g, &options);
+        while (s.step_begin()) {
+            l.memory[0].resize(6);
+            l.memory[0][static_cast<size_t>(step)]++;
+            l.label += 'x';
+            s.step_end();
+        }
+        CHECK(s.close().exit_code() == 0 && step == last_step);
+    }
+    return 0;
+}
+
+void memory_is_found_by_a_function(const std::string &directory)
+{
+    layers first{{{}, {}}, {2, 3}, ""}, second = first;
+    train_layers(directory + "/layers", 2, first);
+    train_layers(directory + "/layers", 4, second);
+    CHECK((second.memory[0] == std::vector<int16_t>{1, 1, 1, 1, 0, 0}) && second.memory[1].empty());
+    CHECK(second.label == "xxxx");
 }
 
 } // namespace
@@ -614,6 +665,7 @@ int main(int argc, char **argv)
     inputs_and_outputs();
     vectors_may_move(argv[1]);
     a_vector_of_another_size_is_refused();
+    memory_is_found_by_a_function(argv[1]);
     what_cannot_be_built_throws();
     return 0;
 }
