@@ -403,8 +403,8 @@ hs_code hs__agreement_init(struct hs_session *session, const hs_session_options 
                    ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.replicas is set without a group")
                    : HS_OK;
     hs_code code = hs__group_check(options->group, err);
-    if (code || (options->replicas && (code = HS_STRUCT_TAKE(hs_replica_options, identity, &agreement->options,
-                                                             options->replicas, err))))
+    if (code || (options->replicas &&
+                 (code = HS_STRUCT_TAKE(hs_replica_options, identity, &agreement->options, options->replicas, err))))
         return code;
     if (agreement->options.agree_every_n_steps == 0)
         agreement->options.agree_every_n_steps = 1;

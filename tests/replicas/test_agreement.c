@@ -1126,8 +1126,7 @@ static void ranks_with_different_programs_are_refused(void **state)
         [ANOTHER_SHAPE] =
             "rank 2 differs from rank 0: it has variable 'w', double [3], and rank 0 has variable 'w', double [4]",
         [INVALID_OPTIONS] = "rank 2: hs_replica_options.agree_every_n_steps is -1",
-        [ANOTHER_STEP] = "rank 2 differs from rank 0: it has hook 'stop_at_step', last_step 10, and rank 0 has hook "
-                         "'stop_at_step', last_step 9",
+        [ANOTHER_STEP] = "it has hook 'stop_at_step', last_step 10, and rank 0 has hook 'stop_at_step', last_step 9",
         [ANOTHER_POLICY] = "it has hook 'nan_tensor', on_nan 1, and rank 0 has hook 'nan_tensor', on_nan 0",
         [ANOTHER_INTERVAL] =
             "it has hook 'nan_tensor', every 7 runs, first, and rank 0 has hook 'nan_tensor', every 8 runs",
