@@ -20,9 +20,8 @@ bool hs__next_shared(const hs_raw_session *session, size_t *index, hs_variable *
     return false;
 }
 
-void hs__rank_sums_init(hs__rank_sums *sums, const hs_raw_session *session, hs__topic topic)
+void hs__rank_sums_init(hs__rank_sums *sums, const hs_env *env, const hs_raw_session *session, hs__topic topic)
 {
-    const hs_env *env = &session->env;
     const size_t ranks = session->rank ? 0 : (size_t)session->rank_count;
     hs_variable variable;
     *sums = (hs__rank_sums){.env = env, .ranks = session->ranks, .topic = topic, .rank_count = session->rank_count};

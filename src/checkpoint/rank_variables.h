@@ -42,8 +42,9 @@ typedef struct hs__divergence {
     char ranks[200];
 } hs__divergence;
 
-/* Call hs__rank_sums_free in any case. A failure, such as no memory, is sums->error: this rank must still take part. */
-void hs__rank_sums_init(hs__rank_sums *sums, const hs_raw_session *session, hs__topic topic);
+/* Call hs__rank_sums_free in any case. A failure, such as no memory, is sums->error: this rank must still take part. `env`
+ * must live until then: those of a background save live longer than the session. */
+void hs__rank_sums_init(hs__rank_sums *sums, const hs_env *env, const hs_raw_session *session, hs__topic topic);
 void hs__rank_sums_free(hs__rank_sums *sums);
 /* Computes the checksums of this rank. `selects`: NULL: all shared variables are compared. */
 void hs__rank_sums_compute(hs__rank_sums *sums, const hs_raw_session *session,

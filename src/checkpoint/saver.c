@@ -294,7 +294,7 @@ static hs_code save_all_ranks(hs_saver *saver, hs_raw_session *session, const ch
     const bool compares = session->rank_count > 1;
     session->rank_parts = &parts;
     if (compares) {
-        hs__rank_sums_init(&sums, session, HS__TOPIC_SAVE);
+        hs__rank_sums_init(&sums, &saver->env, session, HS__TOPIC_SAVE);
         hs__rank_sums_name(&sums, session, saver->save_variables ? NULL : &saver->selection);
         sums.parts = &parts;
     }
@@ -310,7 +310,7 @@ static hs_code send_to_chief(const hs_saver *saver, hs_raw_session *session, hs_
 {
     hs__rank_sums sums;
     hs__buffer message;
-    hs__rank_sums_init(&sums, session, HS__TOPIC_SAVE);
+    hs__rank_sums_init(&sums, &saver->env, session, HS__TOPIC_SAVE);
     if (!saver->save_variables)
         hs__rank_sums_compute(&sums, session, NULL);
     hs__rank_sums_message(&sums, &message);

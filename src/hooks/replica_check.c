@@ -55,7 +55,7 @@ static hs_code check_ranks(const replica_check *hook, hs_raw_session *session, i
 {
     hs__rank_sums sums;
     hs__divergence found;
-    hs__rank_sums_init(&sums, session, HS__TOPIC_HOOK);
+    hs__rank_sums_init(&sums, &hook->base.env, session, HS__TOPIC_HOOK);
     hs__rank_sums_compute(&sums, session, NULL);
     hs_code code = hs__rank_sums_compare(&sums, session, hook->sends_values, "", &found, err);
     if (!code && found.n && hook->sends_values) {

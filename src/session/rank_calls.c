@@ -154,7 +154,7 @@ static hs_code compare_values(const hs_raw_session *raw, bool (*selects)(const h
 {
     hs__rank_sums sums;
     hs__divergence found;
-    hs__rank_sums_init(&sums, raw, HS__TOPIC_COMPARE);
+    hs__rank_sums_init(&sums, &raw->env, raw, HS__TOPIC_COMPARE);
     hs__rank_sums_compute(&sums, raw, selects);
     hs_code code = hs__rank_sums_compare(&sums, raw, false,
                                          "; set the same first values on all ranks, or let those of rank 0 count "
