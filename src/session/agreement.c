@@ -233,7 +233,8 @@ static hs_code record_agreed(struct hs_session *session, hs_code code, const hs_
 
 void hs__agreement_restart(struct hs_session *session)
 {
-    session->agreement.step = hs_session_global_step(session, NULL);
+    if (session->agreement.options.agree_every_n_steps > 1)
+        session->agreement.step = hs_session_global_step(session, NULL);
     session->agreement.boundary_requested = session->agreement.input_ended = false;
 }
 

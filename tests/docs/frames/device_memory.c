@@ -5,8 +5,7 @@
 #include <string.h>
 
 static float memory[4] = {1, 2, 3, 4};
-/* what the program has is an address that the host cannot read */
-static float *weights = (float *)((uintptr_t)memory ^ (uintptr_t)1 << 62);
+static float *weights; /* an address that the host cannot read */
 
 static void *on_host(const void *device)
 {
@@ -45,6 +44,7 @@ static void train(void)
 
 int main(void)
 {
+    weights = (float *)((uintptr_t)memory ^ (uintptr_t)1 << 62);
     train();
     memset(memory, 0, sizeof memory);
     train(); /* restores 2, 2, 3, 4 */
