@@ -37,14 +37,14 @@ typedef struct hs_cuda_options {
     void *stream;   /* of the program, a cudaStream_t or a CUstream. Borrowed. NULL: the default stream */
     int32_t device; /* its number, from 0 */
     int32_t reserved_device;
-    const hs_env *env; /* memory and log. NULL: the default */
+    const hs_env *env; /* memory. NULL: the default. Copied */
 } hs_cuda_options;
 #define HS_CUDA_OPTIONS(...) HS_OPTIONS(hs_cuda_options, __VA_ARGS__)
 
 /* Loads the driver, and retains the device's primary context. One object for each device and stream. `err` NULL: logs the
  * error. A graph with a variable of NULL instead of an object cannot be opened. */
 HS_API hs_cuda *hs_cuda_new(const hs_cuda_options *options, hs_error *err);
-/* After the graphs that use it are freed. */
+/* Frees the object, after the graphs that use it. NULL is allowed. */
 HS_API void hs_cuda_free(hs_cuda *cuda);
 /* Returns the device for hs_variable_def.memory and hs_tensor.memory, valid until the object is freed. */
 HS_API const hs_memory *hs_cuda_memory(const hs_cuda *cuda);

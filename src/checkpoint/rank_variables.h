@@ -7,13 +7,13 @@
 #include "formats/bundle.h"
 #include "ranks/ranks.h"
 
-/* The shared variables of a group's ranks: those that are neither local nor parts of larger ones. Their values must be
+/* The shared variables of a group's ranks, neither local nor parts of larger ones. Their values must be
  * equal on all ranks. The ranks compare checksums (CRC-32C), which rank 0 gathers.
  *
  * A shared variable has a number, its position among them. It is the same on all ranks, because they have compared their
  * graphs. The index in the backend may differ, because local variables may. */
 
-/* Describes the first shared variable from *index on, which it sets. Returns false if there is none. */
+/* Describes the first shared variable from *index on, which it sets. False: there are no more. */
 bool hs__next_shared(const hs_raw_session *session, size_t *index, hs_variable *out);
 
 /* The checksums of a comparison. */
@@ -61,7 +61,7 @@ hs_code hs__rank_sums_compare(hs__rank_sums *sums, const hs_raw_session *session
 
 /* For a save, at rank 0: sets the names that the selected variables have in the checkpoint. NULL: none is compared. */
 void hs__rank_sums_name(hs__rank_sums *sums, const hs_raw_session *session, const hs__selection *selection);
-/* Compares what was written with the gathered checksums. Fails with the error of the divergence. Any thread. */
+/* Compares the written tensors with the gathered checksums. Fails with the error of the divergence. Any thread. */
 hs_code hs__rank_sums_check(hs__rank_sums *sums, const hs__bundle_writer *written, hs_error *err);
 
 #endif

@@ -291,7 +291,7 @@ static hs_code save_all_ranks(hs_saver *saver, hs_raw_session *session, const ch
 {
     hs__rank_parts parts = {.session = session, .bytes = bytes};
     hs__rank_sums sums = {.env = NULL};
-    const bool compares = session->rank_count > 1;
+    const bool compares = session->rank_count > 1 && !result->code;
     session->rank_parts = &parts;
     if (compares) {
         hs__rank_sums_init(&sums, &saver->env, session, HS__TOPIC_SAVE);

@@ -63,8 +63,9 @@ static hs_code check(const hs_cuda *cuda, CUdeviceptr address, size_t bytes, hs_
 static hs_code allocate_buffers(hs_cuda *cuda, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (int i = 0; i < BUFFERS && !code && !cuda->buffers[i]; i++)
-        code = CALL(cuda, cuMemAllocHost, (void **)&cuda->buffers[i], PIECE);
+    for (int i = 0; i < BUFFERS && !code; i++)
+        if (!cuda->buffers[i])
+            code = CALL(cuda, cuMemAllocHost, (void **)&cuda->buffers[i], PIECE);
     return code;
 }
 
@@ -184,7 +185,9 @@ static hs_cuda *create(const hs_cuda_options *given, hs_error *err)
     hs_error_clear(err);
     if (given && HS_STRUCT_TAKE(hs_cuda_options, env, &options, given, err))
         return NULL;
-    const hs_env env = options.env ? *options.env : *hs_env_default();
+    hs_env env = *hs_env_default();
+    if (options.env && HS_STRUCT_TAKE(hs_env, files, &env, options.env, err))
+        return NULL;
     if (!(cuda = hs_env_alloc(&env, sizeof *cuda)) || pthread_mutex_init(&cuda->lock, NULL)) {
         hs_env_free(&env, cuda);
         hs_error_set(err, HS_RESOURCE_EXHAUSTED, "hs_cuda_new: out of memory");

@@ -204,7 +204,7 @@ static void a_training_resumes_into_memory_of_the_device(void **state)
     assert_state(p, 6);
 }
 
-static void the_program_reads_what_was_restored(void **state)
+static void the_program_reads_the_restored_values(void **state)
 {
     program *p = *state;
     start(p, true, (hs_hook){0});
@@ -372,6 +372,22 @@ static void every_call_of_the_driver_may_fail(void **state)
     }
 }
 
+static void pinned_memory_is_allocated_later_if_it_was_exhausted(void **state)
+{
+    program *p = *state;
+    float *host = calloc(N, sizeof *host);
+    p->parameters = allocate(N);
+    memset(fake_cuda_show(p->parameters), 0x3f, N * sizeof *host);
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream, .env = &p->env), &p->err));
+    const hs_memory *memory = hs_cuda_memory(p->cuda);
+    fake_cuda_fail("cuMemAllocHost_v2", 2, CUDA_ERROR_OUT_OF_MEMORY, false);
+    assert_fails(memory->to_host(memory->user, host, p->parameters, N * sizeof *host, &p->err), HS_RESOURCE_EXHAUSTED,
+                 &p->err, "cuMemAllocHost");
+    assert_int_equal(memory->to_host(memory->user, host, p->parameters, N * sizeof *host, &p->err), HS_OK);
+    assert_memory_equal(host, fake_cuda_show(p->parameters), N * sizeof *host);
+    free(host);
+}
+
 static void no_memory_on_the_device_fails_the_restore(void **state)
 {
     program *p = *state;
@@ -441,7 +457,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_device_nothing_is_made),
         over_driver(a_training_resumes_into_memory_of_the_device),
-        over_driver(the_program_reads_what_was_restored),
+        over_driver(the_program_reads_the_restored_values),
         over_driver(a_save_copies_in_pieces),
         over_driver(a_value_is_copied_when_a_hook_is_due),
         over_driver(a_loss_on_the_device_that_is_nan_ends_the_training),
@@ -451,6 +467,7 @@ int main(void)
         over_driver(memory_of_another_device_is_an_error),
         over_driver(a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint),
         over_driver(every_call_of_the_driver_may_fail),
+        over_driver(pinned_memory_is_allocated_later_if_it_was_exhausted),
         over_driver(no_memory_on_the_device_fails_the_restore),
         over_driver(a_graph_without_a_device_is_refused),
         over_driver(memory_of_the_device_that_is_added_as_the_hosts_is_refused),

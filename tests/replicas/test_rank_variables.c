@@ -163,7 +163,7 @@ static void those_of_rank_0_count_if_the_program_says_so(void **state)
         assert_true(r->weights[i] == 5);
 }
 
-static void those_that_the_library_sets_are_the_ones_of_rank_0(void **state)
+static void variables_of_the_library_come_from_rank_0(void **state)
 {
     run *r = *state;
     for (int i = 0; i < N; i++)
@@ -193,7 +193,7 @@ static void a_save_finds_a_variable_of_which_each_rank_has_its_own_part(void **s
                     "each rank has its own, save it as state of each rank (HS_STATE_PER_RANK)");
 }
 
-static void a_save_finds_one_that_only_another_rank_has(void **state)
+static void a_save_finds_a_variable_in_memory_of_another_rank_only(void **state)
 {
     run *r = *state;
     r->own_memory = true;
@@ -240,9 +240,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ranked(first_values_of_the_program_must_be_equal),
         ranked(those_of_rank_0_count_if_the_program_says_so),
-        ranked(those_that_the_library_sets_are_the_ones_of_rank_0),
+        ranked(variables_of_the_library_come_from_rank_0),
         ranked(a_save_finds_a_variable_of_which_each_rank_has_its_own_part),
-        ranked(a_save_finds_one_that_only_another_rank_has),
+        ranked(a_save_finds_a_variable_in_memory_of_another_rank_only),
         ranked(a_save_finds_a_rank_that_has_drifted_by_one_bit),
         ranked(variables_that_are_not_saved_may_differ),
     };
