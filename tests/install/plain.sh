@@ -5,7 +5,9 @@ set -eu
 build=$1 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-DESTDIR= cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
+for component in runtime development tools; do
+    DESTDIR= cmake --install "$build" --prefix "$work/prefix" --component "$component" >"$work/install.log"
+done
 libdir=$(dirname "$(find "$work/prefix" -name 'libhooksess.so' | head -1)")
 export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir"
 
