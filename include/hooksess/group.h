@@ -20,8 +20,15 @@ typedef void (*hs_gather_fn)(void *user, int32_t rank, hs_bytes bytes);
  * a file system that hangs. failed_rank and `why` are those of the first failure. */
 typedef int (*hs_abandon_fn)(void *user, int32_t failed_rank, const hs_error *why);
 
-/* The functions of an engine. `self` is hs_group.self; `err` is never NULL. barrier, report_exit, query_failed_rank and
- * set_abandon may be NULL.
+/* Where the session of a rank is in its training, for report_step. */
+typedef enum hs_step_place {
+    HS_BEFORE_GATE = 0,   /* of the step, or outside of steps */
+    HS_BEHIND_GATE = 1,   /* of the step */
+    HS_AT_END_OF_STEP = 2 /* in the agreement at the end of the step */
+} hs_step_place;
+
+/* The functions of an engine. `self` is hs_group.self; `err` is never NULL. barrier, report_exit, query_failed_rank,
+ * set_abandon and report_step may be NULL.
  *
  *   function           returns or does
  *   rank               returns this rank: 0 to rank_count - 1. Always the same
@@ -37,6 +44,9 @@ typedef int (*hs_abandon_fn)(void *user, int32_t failed_rank, const hs_error *wh
  *   query_failed_rank  queries the failure detector. HS_UNAVAILABLE: *rank has failed; `err` has the reason and the host
  *   set_abandon        installs the function that the engine calls, at most once and from its own thread, before it
  *                      ends this process. `abandon` NULL: removes it, and waits until a call of it has returned
+ *   report_step        reports where this rank is: `place` in the step with this number, from 1 on. If it stays
+ *                      HS_BEHIND_GATE for limit_secs (0: no limit), it has failed, and the error says where each rank is.
+ *                      NULL: the engine has no limit of steps
  *
  * allreduce_or, broadcast, gather and barrier are collective: all ranks call them in the same order, with the same n, bytes
  * and root, on the session's thread. They block until the call is complete on this rank. Each returns HS_OK, or:
@@ -64,6 +74,7 @@ typedef struct hs_group_ops {
     void (*report_exit)(void *self, const hs_error *reason);
     hs_code (*query_failed_rank)(void *self, int32_t *rank, hs_error *err);
     void (*set_abandon)(void *self, hs_abandon_fn abandon, void *user);
+    void (*report_step)(void *self, hs_step_place place, int64_t step, double limit_secs);
 } hs_group_ops;
 
 /* A group: an engine's functions and its object. Both are borrowed as long as the session lives. Frozen. */

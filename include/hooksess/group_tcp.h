@@ -32,11 +32,12 @@
  * that this rank has not made return HS_UNAVAILABLE on all ranks.
  *
  * Limits: the log names ranks that are missing for 5 s, and again each time the wait has doubled. After collective_secs a
- * call returns HS_UNAVAILABLE, and the first missing rank has failed. Ranks other than 0 wait detector_secs longer.
+ * call returns HS_UNAVAILABLE, and the first missing rank has failed. Ranks other than 0 wait detector_secs longer. A rank
+ * that stays behind the gate of a step for hs_replica_options.step_secs has failed, too: a hang in the program's sums.
  *
  * The group may end the process: if the function of set_abandon (group.h) is still installed failure_grace_secs after this
- * rank has learned of a failure, the detector calls it, logs one line, and calls _exit() with its result, or after 10 s with
- * 75. For long saves or evaluations, set a longer time.
+ * rank has learned of a failure, the detector calls it, logs one line, and calls _exit() with its result; after 10 s
+ * without a result, with 75. For long saves or evaluations, set a longer time.
  *
  * Security: nothing is encrypted. The nonce, or `job`, only prevents that processes of other jobs connect by mistake. Use a
  * private network.
@@ -123,7 +124,8 @@ HS_API const hs_group *hs_group_tcp_get(const hs_group_tcp *group);
 HS_API void hs_group_tcp_free(hs_group_tcp *group);
 
 /* For engines with their own communication, such as MPI, that use this group as their failure detector. They forward
- * report_exit, query_failed_rank and set_abandon to it, and report their own collective calls, on the session's thread:
+ * report_exit, query_failed_rank, set_abandon and report_step to it, and report their own collective calls, on the
+ * session's thread:
  *
  *   begin  begins a call. HS_UNAVAILABLE: it cannot complete, and is not begun
  *   check  while the call waits. HS_UNAVAILABLE: it cannot complete

@@ -32,9 +32,9 @@
  *
  * Failures: a thread of each rank, the detector, exchanges heartbeats over TCP, unencrypted (group_tcp.h). It never calls
  * MPI. A call of the group that waits for a failed rank returns HS_UNAVAILABLE. A rank that does not come to a call within
- * collective_secs has failed, too. MPI cannot cancel an operation of the program that waits for a failed rank. So if the
- * session is still open failure_grace_secs after a failure, the group records its outcome, and ends the process with this
- * outcome's exit code.
+ * collective_secs has failed, too, as has one that stays behind the gate for hs_replica_options.step_secs. MPI cannot
+ * cancel an operation of the program that waits for a failed rank. So if the session is still open failure_grace_secs after
+ * a failure, the group records its outcome, and ends the process with this outcome's exit code.
  *
  * Threads: one thread at a time per object. */
 

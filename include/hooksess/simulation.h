@@ -35,7 +35,8 @@
  * Bugs: these end the simulation. The calls of all ranks return HS_INTERNAL, and so does hs_simulation_run():
  *
  *   mixed collectives  the k-th collective calls of two ranks differ in function, n, bytes or root
- *   deadlock           all ranks wait. Waits by other means, such as a mutex or a file, are not seen
+ *   deadlock           all ranks wait. Waits by other means, such as a mutex or a file, are not seen, and steps have no
+ *                      limit (hs_replica_options.step_secs)
  *
  * Failures: a rank fails if it is killed, reports an exit with an error, or returns from `main` without a report. The
  * failure detector notices a frozen rank when no other rank can run.

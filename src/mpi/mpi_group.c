@@ -76,6 +76,12 @@ static void set_abandon(void *self, hs_abandon_fn abandon, void *user)
     tcp->ops->set_abandon(tcp->self, abandon, user);
 }
 
+static void report_step(void *self, hs_step_place place, int64_t step, double limit_secs)
+{
+    const hs_group *tcp = hs_group_tcp_get(((hs_mpi_group *)self)->detector);
+    tcp->ops->report_step(tcp->self, place, step, limit_secs);
+}
+
 /* Messages. */
 
 static hs_code set_mpi_error(int mpi_code, const char *what, hs_error *err)
@@ -511,6 +517,7 @@ static hs_code start_detector(hs_mpi_group *group, const hs_mpi_options *options
     group->ops.report_exit = report_exit;
     group->ops.query_failed_rank = query_failed_rank;
     group->ops.set_abandon = set_abandon;
+    group->ops.report_step = report_step;
     return HS_OK;
 }
 

@@ -16,7 +16,7 @@ hs_code hs__group_check(const hs_group *group, hs_error *err)
         return HS_OK;
     if (!group->ops)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_group.ops is NULL");
-    hs_code code = HS_STRUCT_TAKE(hs_group_ops, set_abandon, &ops, group->ops, err);
+    hs_code code = HS_STRUCT_TAKE(hs_group_ops, report_step, &ops, group->ops, err);
     if (code)
         return code;
     if (!ops.name || !ops.rank || !ops.rank_count || !ops.allreduce_or || !ops.broadcast || !ops.gather)
@@ -119,6 +119,14 @@ hs_code hs__group_query_failed_rank(const hs_group *group, int32_t *rank, hs_err
     if (!group || !HAS(group, query_failed_rank))
         return HS_OK;
     return hs__normalize_error(group->ops->query_failed_rank(group->self, rank, err), "failure detector of the group", err);
+}
+
+bool hs__group_report_step(const hs_group *group, hs_step_place place, int64_t step, double limit_secs)
+{
+    const bool has = HAS(group, report_step);
+    if (has)
+        group->ops->report_step(group->self, place, step, limit_secs);
+    return has;
 }
 
 void hs__group_set_abandon(const hs_group *group, hs_abandon_fn abandon, void *user)

@@ -35,4 +35,7 @@ hs_code hs__group_query_failed_rank(const hs_group *group, int32_t *rank, hs_err
 /* Installs the function that the engine calls before it ends this process (group.h). NULL: removes it. */
 void hs__group_set_abandon(const hs_group *group, hs_abandon_fn abandon, void *user);
 
+/* Reports where this rank is (group.h). Returns false if the engine has no limit of steps. */
+bool hs__group_report_step(const hs_group *group, hs_step_place place, int64_t step, double limit_secs);
+
 #endif

@@ -62,10 +62,15 @@ static void set_abandon(void *self, hs_abandon_fn abandon, void *user)
     hs__detector_set_abandon(&((hs_group_tcp *)self)->detector, abandon, user);
 }
 
+static void report_step(void *self, hs_step_place place, int64_t step, double limit_secs)
+{
+    hs__detector_report_step(&((hs_group_tcp *)self)->detector, place, step, limit_secs);
+}
+
 static const hs_group_ops ops =
     HS_INIT(hs_group_ops, .name = "tcp", .rank = get_rank, .rank_count = get_rank_count, .allreduce_or = allreduce_or,
             .broadcast = broadcast, .gather = gather, .report_exit = report_exit, .query_failed_rank = query_failed_rank,
-            .set_abandon = set_abandon);
+            .set_abandon = set_abandon, .report_step = report_step);
 
 /* Options. */
 

@@ -5,6 +5,7 @@
 #include "ranks/group_tcp_detector.h"
 
 #include "base/c_locale.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "ranks/group_tcp_socket.h"
 
@@ -17,8 +18,10 @@
 #include <unistd.h>
 
 /* A message on a control connection: 4 bytes kind, 4 bytes length of the text, 4 bytes rank, 4 bytes failed (0 or 1), 8
- * bytes number of the first call that cannot complete, 8 bytes number of calls that the sender has begun; then the text. */
-enum { HEARTBEAT = 1, NOTICE = 2 };
+ * bytes number of the first call that cannot complete, 8 bytes number of calls that the sender has begun; then the text.
+ * PLACE has the place instead of failed, the number of calls that this rank has begun, and instead of the text the step,
+ * and for how many nanoseconds the rank is there. */
+enum { HEARTBEAT = 1, NOTICE = 2, PLACE = 3, PLACE_BYTES = 16 };
 
 enum { POLL_MAX = HS__TCP_FAN_OUT + 2, RESTART = 75 };
 
@@ -60,10 +63,10 @@ static void flush(hs__tcp_link *link)
         memmove(link->out, link->out + sent, link->out_used);
 }
 
-static void post(hs__tcp_detector *d, hs__tcp_link *link, uint32_t kind, int32_t rank, bool failed, uint64_t calls,
-                 const char *text)
+static void post(hs__tcp_detector *d, hs__tcp_link *link, uint32_t kind, int32_t rank, uint32_t failed, uint64_t calls,
+                 const void *text, size_t length)
 {
-    size_t length = strlen(text), bytes = HS__NOTICE_HEADER + length;
+    size_t bytes = HS__NOTICE_HEADER + length;
     if (hs__reserve(d->env, &link->out, &link->out_capacity, link->out_used + bytes, 1, NULL)) {
         shutdown(link->edge->control, SHUT_RDWR); /* out of memory. Both sides see a failure, instead of none */
         return;
@@ -75,7 +78,8 @@ static void post(hs__tcp_detector *d, hs__tcp_link *link, uint32_t kind, int32_t
     hs__write_u32(at + 12, failed);
     hs__write_u64(at + 16, calls);
     hs__write_u64(at + 24, atomic_load(&d->begun));
-    memcpy(at + HS__NOTICE_HEADER, text, length);
+    if (length)
+        memcpy(at + HS__NOTICE_HEADER, text, length);
     link->out_used += bytes;
     flush(link);
 }
@@ -100,7 +104,7 @@ static void record(hs__tcp_detector *d, int32_t rank, bool failed, uint64_t call
     }
     for (size_t i = 0; i < d->n_links; i++)
         if (&d->links[i] != from)
-            post(d, &d->links[i], NOTICE, rank, failed, calls, text);
+            post(d, &d->links[i], NOTICE, rank, failed, calls, text, strlen(text));
     wake(d->wake_session);
     wake(d->wake_thread);
 }
@@ -137,6 +141,96 @@ static void set_cut(hs__tcp_detector *d, hs__tcp_link *link, uint64_t call)
     record(d, link->edge->rank, true, call, text, NULL);
 }
 
+/* Places. The lock is held. */
+
+static hs__rank_place own_place(const hs__tcp_detector *d)
+{
+    return (hs__rank_place){.place = (hs_step_place)atomic_load(&d->place),
+                            .step = atomic_load(&d->step),
+                            .since_ns = atomic_load(&d->place_since_ns),
+                            .begun = atomic_load(&d->begun)};
+}
+
+/* Appends "ranks 0, 1 have waited at the end of step 41 for 62.9 s": the ranks that are where `first` is. They are then no
+ * longer known. */
+static void name_place(hs__tcp_detector *d, const hs__rank_place *first, char text[HS_MESSAGE_SIZE])
+{
+    static const char *const phrases[] = {[HS_BEFORE_GATE] = "been before the gate of",
+                                          [HS_BEHIND_GATE] = "been behind the gate of",
+                                          [HS_AT_END_OF_STEP] = "waited at the end of"};
+    const hs__rank_place like = *first;
+    const size_t used = strlen(text);
+    char ranks[128] = "", secs[HS__NUMBER_TEXT];
+    int64_t since = like.since_ns;
+    int n = 0;
+    for (int32_t rank = 0; rank < d->options->rank_count; rank++) {
+        hs__rank_place *place = &d->places[rank];
+        if (!place->known || place->place != like.place || place->step != like.step)
+            continue;
+        place->known = false;
+        since = least(since, place->since_ns);
+        hs__append_item(ranks, sizeof ranks, "%d", (int)rank);
+        n++;
+    }
+    snprintf(text + used, HS_MESSAGE_SIZE - used, "%srank%s %s ha%s %s step %lld for %s", used ? "; " : "",
+             n > 1 ? "s" : "", ranks, n > 1 ? "ve" : "s", phrases[like.place], (long long)like.step,
+             hs__secs_text(secs, (double)(hs__tcp_now() - since) / 1e9));
+}
+
+/* Records the failure, when the places are known: of the rank behind the gate that has made the fewest calls, as the others
+ * may wait for it in calls. */
+static void fail_by_places(hs__tcp_detector *d)
+{
+    static const hs_step_place order[] = {HS_BEHIND_GATE, HS_AT_END_OF_STEP, HS_BEFORE_GATE};
+    const hs__rank_place *cause = NULL;
+    char text[HS_MESSAGE_SIZE] = "";
+    for (int32_t rank = 0; rank < d->options->rank_count; rank++) {
+        const hs__rank_place *place = &d->places[rank];
+        if (place->known && place->place == HS_BEHIND_GATE && (!cause || place->begun < cause->begun))
+            cause = place;
+    }
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        for (int32_t rank = 0; rank < d->options->rank_count; rank++)
+            if (d->places[rank].known && d->places[rank].place == order[i])
+                name_place(d, &d->places[rank], text);
+    if (cause)
+        record(d, (int32_t)(cause - d->places), true, cause->begun, text, NULL);
+}
+
+/* Adds the place of a rank, and passes it on. */
+static void add_place(hs__tcp_detector *d, int32_t rank, const hs__rank_place *place, const hs__tcp_link *from)
+{
+    const int64_t now = hs__tcp_now();
+    const hs__rank_place own = own_place(d);
+    unsigned char text[PLACE_BYTES];
+    if (d->failed_rank >= 0 || d->places[rank].known)
+        return;
+    if (!d->n_places++)
+        d->places_since_ns = now;
+    d->places[rank] = *place;
+    d->places[rank].known = true;
+    hs__write_u64(text, (uint64_t)place->step);
+    hs__write_u64(text + 8, (uint64_t)(now - place->since_ns));
+    for (size_t i = 0; i < d->n_links; i++)
+        if (&d->links[i] != from)
+            post(d, &d->links[i], PLACE, rank, place->place, place->begun, text, sizeof text);
+    if (!d->places[d->options->rank].known)
+        add_place(d, d->options->rank, &own, NULL);
+    else if (d->n_places == d->options->rank_count)
+        fail_by_places(d);
+}
+
+/* If this rank has been behind the gate for too long, asks all ranks for their places. If some do not answer, the failure
+ * is recorded without them. */
+static void check_step(hs__tcp_detector *d, int64_t now)
+{
+    const hs__rank_place own = own_place(d);
+    if (own.place == HS_BEHIND_GATE && atomic_load(&d->place_until_ns) <= now)
+        add_place(d, d->options->rank, &own, NULL);
+    if (d->n_places && d->failed_rank < 0 && now - d->places_since_ns >= d->detector_ns)
+        fail_by_places(d);
+}
+
 /* Receiving. The lock is held. */
 
 /* Handles a complete message. Returns false if it is invalid. */
@@ -146,11 +240,21 @@ static bool handle_message(hs__tcp_detector *d, hs__tcp_link *link, size_t lengt
     const unsigned char *in = link->in;
     uint32_t kind = hs__read_u32(in), rank = hs__read_u32(in + 8);
     bool failed = hs__read_u32(in + 12) != 0;
-    if ((kind != HEARTBEAT && kind != NOTICE) || rank >= (uint32_t)d->options->rank_count)
+    if (kind < HEARTBEAT || kind > PLACE || rank >= (uint32_t)d->options->rank_count ||
+        (kind == PLACE && (length != PLACE_BYTES || hs__read_u32(in + 12) > HS_AT_END_OF_STEP)))
         return false;
     link->begun = hs__read_u64(in + 24);
     if (kind == HEARTBEAT)
         return true;
+    if (kind == PLACE) {
+        add_place(d, (int32_t)rank,
+                  &(hs__rank_place){.place = (hs_step_place)hs__read_u32(in + 12),
+                                    .begun = hs__read_u64(in + 16),
+                                    .step = (int64_t)hs__read_u64(in + HS__NOTICE_HEADER),
+                                    .since_ns = hs__tcp_now() - (int64_t)hs__read_u64(in + HS__NOTICE_HEADER + 8)},
+                  link);
+        return true;
+    }
     memcpy(text, in + HS__NOTICE_HEADER, length);
     text[length] = '\0';
     if ((int32_t)rank == link->edge->rank)
@@ -281,7 +385,7 @@ static void *run(void *user)
         const int64_t now = hs__tcp_now();
         for (size_t i = 0; now >= beat && i < d->n_links; i++)
             if (!d->links[i].lost && !d->links[i].out_used)
-                post(d, &d->links[i], HEARTBEAT, d->options->rank, false, 0, "");
+                post(d, &d->links[i], HEARTBEAT, d->options->rank, false, 0, NULL, 0);
         if (now >= beat)
             beat = now + d->beat_ns;
 
@@ -296,6 +400,7 @@ static void *run(void *user)
                 set_cut(d, link, call);
         }
 
+        check_step(d, now);
         if (abandon_ns(d) <= now)
             abandon(d);
         if (d->stopping && !stop_ns)
@@ -310,6 +415,8 @@ static void *run(void *user)
 
         /* The time in which this process was suspended does not count. */
         const int64_t woken = hs__tcp_now();
+        if (woken > until + d->beat_ns && atomic_load(&d->place_until_ns) < INT64_MAX / 2)
+            atomic_fetch_add(&d->place_until_ns, woken - until);
         for (size_t i = 0; i < d->n_links; i++) {
             hs__tcp_link *link = &d->links[i];
             if (woken > until + d->beat_ns)
@@ -335,6 +442,7 @@ hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *opti
     *d = (hs__tcp_detector){.env = env, .options = options, .failed_rank = -1, .cut_rank = -1, .exit_code = RESTART};
     d->wake_thread = d->wake_session = -1;
     atomic_store(&d->cut, HS__NO_CUT);
+    atomic_store(&d->place_until_ns, INT64_MAX);
     hs__tcp_host_name(d->host, sizeof d->host);
     d->detector_ns = to_ns(options->detector_secs, 10);
     d->beat_ns = least(d->detector_ns / 10 + 1000000, SECOND_NS);
@@ -343,6 +451,8 @@ hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *opti
     pthread_mutex_init(&d->lock, NULL);
     if (!(d->links = hs__alloc(env, edges->n, sizeof *d->links)))
         return hs__no_memory(err, edges->n * sizeof *d->links, "the failure detector of a group");
+    if (!(d->places = hs__alloc(env, (size_t)options->rank_count, sizeof *d->places)))
+        return hs__no_memory(err, (size_t)options->rank_count * sizeof *d->places, "the failure detector of a group");
     d->n_links = edges->n;
     for (size_t i = 0; i < edges->n; i++) {
         d->links[i].edge = &edges->items[i];
@@ -372,6 +482,7 @@ void hs__detector_stop(hs__tcp_detector *d)
     for (size_t i = 0; i < d->n_links; i++)
         hs__free(d->env, d->links[i].out);
     hs__free(d->env, d->links);
+    hs__free(d->env, d->places);
     hs__tcp_close(&d->wake_thread);
     hs__tcp_close(&d->wake_session);
     pthread_mutex_destroy(&d->lock);
@@ -384,9 +495,10 @@ void hs__detector_report_exit(hs__tcp_detector *d, const hs_error *reason)
     char text[HS_MESSAGE_SIZE];
     snprintf(text, sizeof text, "rank %d (%s) has %s%s%.800s", (int)d->options->rank, d->host,
              reason->code ? "failed" : "ended", reason->code ? ": " : "", reason->code ? reason->message : "");
+    atomic_store(&d->place_until_ns, INT64_MAX);
     pthread_mutex_lock(&d->lock);
     for (size_t i = 0; !d->exit_reported && i < d->n_links; i++)
-        post(d, &d->links[i], NOTICE, d->options->rank, reason->code != HS_OK, atomic_load(&d->begun), text);
+        post(d, &d->links[i], NOTICE, d->options->rank, reason->code != HS_OK, atomic_load(&d->begun), text, strlen(text));
     d->exit_reported = true;
     pthread_mutex_unlock(&d->lock);
     if (d->started)
@@ -417,6 +529,16 @@ void hs__detector_set_abandon(hs__tcp_detector *d, hs_abandon_fn abandon_fn, voi
     pthread_mutex_unlock(&d->lock);
     if (d->started)
         wake(d->wake_thread);
+}
+
+void hs__detector_report_step(hs__tcp_detector *d, hs_step_place place, int64_t step, double limit_secs)
+{
+    const int64_t now = hs__tcp_now();
+    atomic_store(&d->place_until_ns, INT64_MAX);
+    atomic_store(&d->step, step);
+    atomic_store(&d->place_since_ns, now);
+    atomic_store(&d->place, place);
+    atomic_store(&d->place_until_ns, limit_secs > 0 ? add(now, to_ns(limit_secs, 0)) : INT64_MAX);
 }
 
 /* For collective calls. */

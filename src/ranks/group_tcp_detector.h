@@ -19,7 +19,10 @@
  *
  *   - from the rank itself, if it reports its exit;
  *   - else from a neighbor, when it has received all data that the rank had sent. Then the neighbor knows the first call
- *     for which data is missing. Until then the failure is known, and the cut is not. */
+ *     for which data is missing. Until then the failure is known, and the cut is not.
+ *
+ * If a rank stays behind the gate of a step for too long, it sends its place to all ranks, which answer with theirs. So all
+ * ranks get all places. Each rank then records the failure of a rank behind the gate, with a message of the places. */
 
 enum { HS__NOTICE_HEADER = 32, HS__NOTICE_MAX = HS__NOTICE_HEADER + HS_MESSAGE_SIZE };
 
@@ -42,6 +45,14 @@ typedef struct hs__tcp_link {
     uint64_t done_calls; /* calls whose data was exchanged on this edge */
 } hs__tcp_link;
 
+/* Where a rank is. */
+typedef struct hs__rank_place {
+    bool known;
+    hs_step_place place;
+    int64_t step, since_ns;
+    uint64_t begun; /* its calls */
+} hs__rank_place;
+
 typedef struct hs__tcp_detector {
     const hs_env *env;
     const hs_group_tcp_options *options;
@@ -54,6 +65,9 @@ typedef struct hs__tcp_detector {
     bool started;
     _Atomic uint64_t begun, ended; /* collective calls of this rank */
     _Atomic uint64_t cut;
+    /* Of the session's thread: where this rank is, since when, and until when it may be there. INT64_MAX: no limit */
+    atomic_int place;
+    _Atomic int64_t step, place_since_ns, place_until_ns;
     pthread_mutex_t lock; /* of all below */
     bool stopping, exit_reported;
     int32_t failed_rank; /* the first one. -1: none */
@@ -62,6 +76,9 @@ typedef struct hs__tcp_detector {
     int32_t cut_rank;
     hs_abandon_fn abandon;
     void *abandon_user;
+    hs__rank_place *places; /* of all ranks */
+    int32_t n_places;       /* that are known. 0: no rank has asked for them */
+    int64_t places_since_ns;
     bool abandoning;      /* the process ends: */
     atomic_int exit_code; /* with this code, 75 if the session does not return one in time */
     atomic_bool end_done; /* the thread that ends it has done its part */
@@ -77,6 +94,7 @@ void hs__detector_stop(hs__tcp_detector *d);
 void hs__detector_report_exit(hs__tcp_detector *d, const hs_error *reason);
 hs_code hs__detector_query(hs__tcp_detector *d, int32_t *rank, hs_error *err);
 void hs__detector_set_abandon(hs__tcp_detector *d, hs_abandon_fn abandon, void *user);
+void hs__detector_report_step(hs__tcp_detector *d, hs_step_place place, int64_t step, double limit_secs);
 
 /* For collective calls, on the session's thread. `call` is the number of the call, and `name` its function. */
 

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NS INT64_C(1000000000)
+
 /* Messages. */
 
 static void fill_report(const struct hs_session *session, uint64_t kind, uint64_t number, hs_code code,
@@ -163,6 +165,42 @@ static void adopt_words(struct hs_session *session, const uint64_t words[HS__WOR
     }
 }
 
+/* The limit of a step. */
+
+static double limit_of_step(const hs__agreement *agreement)
+{
+    const int64_t slowest = agreement->slowest_ns[agreement->slowest_ns[0] < agreement->slowest_ns[1]];
+    if (agreement->options.step_secs > 0)
+        return agreement->options.step_secs;
+    return !agreement->n_limited ? 600 : slowest > 6 * NS ? 10 * (double)slowest / NS : 60;
+}
+
+/* The gate of a step is passed. */
+static void begin_limit(struct hs_session *session, int64_t step)
+{
+    hs__agreement *agreement = &session->agreement;
+    if (agreement->options.step_secs == 0)
+        return;
+    agreement->limited_step = step;
+    agreement->limited_since_ns = hs_env_monotonic_ns(&session->env);
+    hs__group_report_step(&agreement->ranks.group, HS_BEHIND_GATE, step, limit_of_step(agreement));
+}
+
+/* The step has come to its end on this rank: if it agrees with the others, `place` is HS_AT_END_OF_STEP. */
+static void end_limit(struct hs_session *session, hs_step_place place)
+{
+    hs__agreement *agreement = &session->agreement;
+    const int64_t ns = hs_env_monotonic_ns(&session->env) - agreement->limited_since_ns;
+    agreement->limited_since_ns = 0;
+    if (agreement->n_limited++ % 100 == 0) {
+        agreement->slowest_ns[1] = agreement->slowest_ns[0];
+        agreement->slowest_ns[0] = 0;
+    }
+    if (ns > agreement->slowest_ns[0])
+        agreement->slowest_ns[0] = ns;
+    hs__group_report_step(&agreement->ranks.group, place, agreement->limited_step + (place == HS_BEFORE_GATE), 0);
+}
+
 /* The program's step has failed behind the gate. The other ranks may wait for this one in the program's collective
  * operation, and not in an agreement. Returns false if this rank cannot leave the group. */
 HS__COLD static bool leave_group(struct hs_session *session, hs_code code, hs_error *err)
@@ -192,6 +230,9 @@ static hs_code exchange(struct hs_session *session, uint64_t kind, uint64_t numb
         return agreement->failure.code;
     hs__clear(&error);
     fill_words(session, kind, number, word, code, words);
+    const bool ends_step = agreement->limited_since_ns && !hs__is_of_caller(hs__topic_of(kind)) && kind != HS__TOPIC_GATE;
+    if (ends_step)
+        end_limit(session, HS_AT_END_OF_STEP);
     hs_code group_code = hs__group_allreduce_or(&agreement->ranks.group, words, HS__WORDS, &error);
     const bool has_news = hs__words_have_news(words, agreement->stops);
     if (!group_code && has_news) {
@@ -200,6 +241,8 @@ static hs_code exchange(struct hs_session *session, uint64_t kind, uint64_t numb
     }
     if (group_code)
         return break_group(session, &error, code, err);
+    if (ends_step)
+        hs__group_report_step(&agreement->ranks.group, HS_BEFORE_GATE, agreement->limited_step + 1, 0);
     adopt_words(session, words);
     if (has_news)
         adopt_report(session, &report);
@@ -269,6 +312,8 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     context->boundary_requested = false;
     bool stops = agreement->stops != 0; /* agreed at the gate. It takes effect if the run has failed on no rank */
     if (!is_agreement_due(session) && !code && !agreement->settled && !stops) {
+        if (agreement->limited_since_ns)
+            end_limit(session, HS_BEFORE_GATE);
         agreement->behind_gate = false;
         return HS_OK;
     }
@@ -322,6 +367,8 @@ hs_code hs__pass_gate(struct hs_session *session, hs_error *err)
         code = hs_error_set(err, HS_STOP, "another rank has %s",
                             agreement->word & HS__WORD_CLOSING ? "closed its session" : "stopped the run");
     agreement->behind_gate = !code;
+    if (!code)
+        begin_limit(session, atomic_load_explicit(&agreement->last_step, memory_order_relaxed) + 1);
     return record_agreed(session, code, err);
 }
 
@@ -405,7 +452,7 @@ hs_code hs__agreement_init(struct hs_session *session, const hs_session_options 
                    : HS_OK;
     hs_code code = hs__group_check(options->group, err);
     if (code || (options->replicas &&
-                 (code = HS_STRUCT_TAKE(hs_replica_options, identity, &agreement->options, options->replicas, err))))
+                 (code = HS_STRUCT_TAKE(hs_replica_options, step_secs, &agreement->options, options->replicas, err))))
         return code;
     if (agreement->options.agree_every_n_steps == 0)
         agreement->options.agree_every_n_steps = 1;
@@ -419,6 +466,14 @@ hs_code hs__agreement_init(struct hs_session *session, const hs_session_options 
     if (agreement->options.initial_values < HS_EQUAL_ON_ALL_RANKS || agreement->options.initial_values > HS_FROM_CHIEF)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_replica_options.initial_values is %d, not an hs_initial_values",
                             (int)agreement->options.initial_values);
+    const double secs = agreement->options.step_secs;
+    if (!(secs >= 0 && secs <= 1e9) && secs != HS_LEARNED)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_replica_options.step_secs is %g; it must be 0 to 1e9, or HS_LEARNED", secs);
+    if (secs != 0 && !hs__group_report_step(options->group, HS_BEFORE_GATE, 1, 0))
+        return hs_error_set(err, HS_UNIMPLEMENTED,
+                            "hs_replica_options.step_secs: group '%s' has no failure detector, which limits steps",
+                            options->group->ops->name);
     if (options->is_worker)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_session_options: each of group and is_worker is set; give at most one of the two");

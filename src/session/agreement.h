@@ -45,6 +45,9 @@ typedef struct hs__agreement {
     bool input_ended;   /* of this rank */
     bool broken;        /* a rank has failed: the group is unusable */
     bool behind_gate;   /* this rank is in a step, behind its gate: others may wait for it outside of agreements */
+    /* With options.step_secs: the step whose time is limited, since then (0: none); the number of such steps; the slowest
+     * of the last 1 to 100 of them, and of the hundred before */
+    int64_t limited_step, limited_since_ns, n_limited, slowest_ns[2];
     /* The global step, and the saved step, at the last agreement in a run, for the thread of an abandonment. -1: none */
     _Atomic int64_t last_step, last_saved_step;
 } hs__agreement;

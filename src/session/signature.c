@@ -62,6 +62,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     char shape[HS_SHAPE_TEXT_SIZE];
     hs__buffer_text(text, "library version %s\n", hs_version());
     hs__buffer_text(text, "agree_every_n_steps %lld\n", (long long)agreement->options.agree_every_n_steps);
+    hs__buffer_text(text, "step_secs %g\n", agreement->options.step_secs);
     hs__buffer_text(text, "end_of_input %d\n", (int)agreement->options.end_of_input);
     hs__buffer_text(text, "initial_values %d\n", (int)agreement->options.initial_values);
     hs__buffer_text(text, "checkpoint_dir '%s'\n", creation->checkpoint_dir ? creation->checkpoint_dir : "");

@@ -373,10 +373,16 @@ static hs_code query_failed_rank(void *self, int32_t *rank, hs_error *err)
     return code;
 }
 
+/* A rank that hangs in a step hangs the simulation: no other one runs meanwhile. */
+static void ignore_step(void *self, hs_step_place place, int64_t step, double limit_secs)
+{
+    (void)self, (void)place, (void)step, (void)limit_secs;
+}
+
 const hs_group_ops hs__simulated_ops =
     HS_INIT(hs_group_ops, .name = "simulation", .rank = get_rank, .rank_count = get_rank_count,
             .allreduce_or = allreduce_or, .broadcast = broadcast, .gather = gather, .barrier = barrier,
-            .report_exit = report_exit, .query_failed_rank = query_failed_rank);
+            .report_exit = report_exit, .query_failed_rank = query_failed_rank, .report_step = ignore_step);
 
 const hs_group_ops hs__simulated_ops_without_detector =
     HS_INIT(hs_group_ops, .name = "simulation", .rank = get_rank, .rank_count = get_rank_count,

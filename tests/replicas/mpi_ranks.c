@@ -256,6 +256,8 @@ static hs_code update(program *p, hs_error *err)
 {
     if (happens(p, "late"))
         return hs_error_set(err, HS_INTERNAL, "failed behind the gate");
+    while (happens(p, "late-stall"))
+        pause();
     if (happens(p, "late-kill"))
         raise(SIGKILL);
     if (happens(p, "late-freeze"))
@@ -301,7 +303,7 @@ static void write_end(const program *p, const hs_outcome *outcome)
         rename(path, complete);
 }
 
-static hs_outcome run(program *p, const hs_group *group, int64_t steps)
+static hs_outcome run(program *p, const hs_group *group, int64_t steps, double limit)
 {
     hs_error err = {0};
     hs_graph *g = hs_graph_new(NULL);
@@ -316,6 +318,8 @@ static hs_outcome run(program *p, const hs_group *group, int64_t steps)
     p->session = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = p->directory, .save_checkpoint_steps = 20, .signals = true, .group = group,
+                            .replicas =
+                                HS_REPLICA_OPTIONS(.step_secs = strcmp(p->event, "late-stall") ? HS_LEARNED : limit),
                             .hooks = HS_HOOKS(hs_nan_tensor(.tensor = "loss"), chief_stops ? none : stop),
                             .chief_only_hooks = chief_stops ? HS_HOOKS(stop) : NULL),
         NULL);
@@ -349,7 +353,7 @@ int main(int argc, char **argv)
     p.event_rank = argc > 6 ? atoi(argv[6]) : 0;
     p.event_step = argc > 7 ? atoi(argv[7]) : 0;
     if (trains) {
-        outcome = run(&p, g, atoll(argv[3]));
+        outcome = run(&p, g, atoll(argv[3]), limit);
         write_end(&p, &outcome);
     } else if (strcmp(argv[1], "calls") == 0) {
         call_all(g);

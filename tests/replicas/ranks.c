@@ -267,8 +267,9 @@ static hs_session *open_session(program *p, hs_graph *graph, hs_error *err)
     const hs_hook hooks[] = {own, nan, r->chief_stops ? (hs_hook){0} : stop, {0}};
     const hs_hook chief_only[] = {r->chief_stops ? stop : (hs_hook){0}, {0}};
     const hs_recovery recovery = HS_INIT(hs_recovery, .max_attempts = 3, .return_aborted = r->repeats);
-    const hs_replica_options replicas = HS_INIT(hs_replica_options, .end_of_input = r->end_of_input,
-                                                .initial_values = HS_FROM_CHIEF, .agree_every_n_steps = r->every_n);
+    const hs_replica_options replicas =
+        HS_INIT(hs_replica_options, .end_of_input = r->end_of_input, .initial_values = HS_FROM_CHIEF,
+                .agree_every_n_steps = r->every_n, .step_secs = HS_LEARNED);
     return hs_training_session_open(
         hs_graph_backend(graph),
         HS_TRAINING_OPTIONS(.checkpoint_dir = r->directory, .save_checkpoint_steps = RANKS_SAVE_STEPS,

@@ -993,6 +993,81 @@ static void a_run_that_does_not_advance_the_step_ends_with_an_agreement(void **s
     hs_graph_free(graph);
 }
 
+/* The limit of a step, as an engine gets it. */
+
+typedef struct {
+    int64_t now_ns;
+    hs_step_place place;
+    int64_t step;
+    double secs;
+} limits;
+
+static int64_t read_clock(void *user)
+{
+    return ((const limits *)user)->now_ns;
+}
+
+static void do_not_sleep(void *user, int64_t ns)
+{
+    (void)user, (void)ns;
+}
+
+static void keep_limit(void *self, hs_step_place place, int64_t step, double secs)
+{
+    limits *l = self;
+    l->place = place;
+    l->step = step;
+    l->secs = secs;
+}
+
+/* Makes steps that take so long. Returns the limit of the last one. */
+static double make_steps(limits *l, hs_session *session, int n, double secs)
+{
+    double limit = 0;
+    for (int i = 0; i < n; i++) {
+        assert_true(hs_step_begin(session));
+        l->now_ns += (int64_t)1000000000000; /* counts from the gate on */
+        assert_int_equal(hs_step_pass_gate(session), HS_OK);
+        assert_int_equal(l->place, HS_BEHIND_GATE);
+        assert_int_equal(l->step, hs_session_global_step(session, NULL) + 1);
+        limit = l->secs;
+        l->now_ns += (int64_t)(secs * 1e9);
+        assert_int_equal(hs_step_end(session), HS_OK);
+        assert_int_equal(l->place, HS_BEFORE_GATE);
+        assert_int_equal(l->step, hs_session_global_step(session, NULL) + 1);
+        assert_true(l->secs == 0);
+    }
+    return limit;
+}
+
+static void the_limit_of_a_step_is_learned(void **state)
+{
+    (void)state;
+    limits l = {.now_ns = 1};
+    hs_group_ops ops = group_of_one_ops;
+    ops.report_step = keep_limit;
+    const hs_group group = {&ops, &l};
+    const hs_env env = HS_INIT(
+        hs_env, .clock = {.monotonic_ns = read_clock, .realtime_ns = read_clock, .sleep_ns = do_not_sleep, .user = &l});
+    static const double options[] = {HS_LEARNED, 2.5};
+    for (size_t i = 0; i < 2; i++) {
+        hs_graph *graph = hs_graph_new(&env);
+        hs_graph_global_step(graph, NULL, NULL);
+        hs_session *session = hs_session_open(
+            hs_graph_backend(graph),
+            HS_SESSION_OPTIONS(.group = &group, .replicas = HS_REPLICA_OPTIONS(.step_secs = options[i])), NULL);
+        const bool fixed = options[i] > 0;
+        assert_true(make_steps(&l, session, 1, 7) == (fixed ? 2.5 : 600));
+        assert_true(make_steps(&l, session, 1, 0.5) == (fixed ? 2.5 : 70));
+        assert_true(make_steps(&l, session, 99, 0.5) == (fixed ? 2.5 : 70)); /* the last hundred */
+        assert_true(make_steps(&l, session, 101, 0.5) == (fixed ? 2.5 : 60));
+        assert_true(make_steps(&l, session, 1, 20) == (fixed ? 2.5 : 60));
+        assert_true(make_steps(&l, session, 1, 1) == (fixed ? 2.5 : 200));
+        hs_session_close(session, NULL);
+        hs_graph_free(graph);
+    }
+}
+
 /* Opens a session in a group of one. */
 static hs_code open_code(const hs_session_options *options, hs_error *err)
 {
@@ -1010,6 +1085,8 @@ static void invalid_options_are_refused(void **state)
     const hs_replica_options negative = HS_INIT(hs_replica_options, .agree_every_n_steps = -1);
     const hs_replica_options no_policy = HS_INIT(hs_replica_options, .end_of_input = (hs_end_of_input)7);
     const hs_replica_options no_values = HS_INIT(hs_replica_options, .initial_values = (hs_initial_values)7);
+    const hs_replica_options limited = HS_INIT(hs_replica_options, .step_secs = 1);
+    const hs_replica_options no_limit = HS_INIT(hs_replica_options, .step_secs = -1);
     const hs_group incomplete = {.ops = NULL};
     assert_ok(open_code(HS_SESSION_OPTIONS(.group = &group_of_one), &err), &err);
     assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &negative), &err), HS_INVALID_ARGUMENT,
@@ -1018,6 +1095,10 @@ static void invalid_options_are_refused(void **state)
                  &err, "end_of_input is 7, not an hs_end_of_input");
     assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &no_values), &err), HS_INVALID_ARGUMENT,
                  &err, "initial_values is 7, not an hs_initial_values");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &no_limit), &err), HS_INVALID_ARGUMENT,
+                 &err, "step_secs is -1; it must be 0 to 1e9, or HS_LEARNED");
+    assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .replicas = &limited), &err), HS_UNIMPLEMENTED, &err,
+                 "has no failure detector, which limits steps");
     assert_fails(open_code(HS_SESSION_OPTIONS(.replicas = &negative), &err), HS_INVALID_ARGUMENT, &err, "without a group");
     assert_fails(open_code(HS_SESSION_OPTIONS(.group = &incomplete), &err), HS_INVALID_ARGUMENT, &err, "group");
     assert_fails(open_code(HS_SESSION_OPTIONS(.group = &group_of_one, .is_worker = true), &err), HS_INVALID_ARGUMENT, &err,
@@ -1192,6 +1273,7 @@ int main(void)
         cmocka_unit_test(without_a_group_an_own_loop_can_report_the_end_of_its_input),
         cmocka_unit_test(long_work_ends_before_a_stop_is_agreed),
         cmocka_unit_test(a_run_that_does_not_advance_the_step_ends_with_an_agreement),
+        cmocka_unit_test(the_limit_of_a_step_is_learned),
         cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(ranks_with_different_programs_are_refused),
     };

@@ -1,19 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE /* SO_ATTACH_FILTER */
 /* Training sessions of several processes in a group over TCP: they stop, save, fail and resume together. */
 #include "replicas/processes.h"
 
+#include <linux/filter.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { STEPS = 20, SAVE_STEPS = 5, RANKS = 4, RESTART = 75 };
 
-typedef enum { COMPLETES, REQUESTS_STOP, DIES, FAILS_BEFORE_GATE, FAILS_BEHIND_GATE, BEGINS_APART, DRIFTS } event;
+typedef enum {
+    COMPLETES,
+    REQUESTS_STOP,
+    DIES,
+    FAILS_BEFORE_GATE,
+    FAILS_BEHIND_GATE,
+    HANGS,        /* behind the gate. The others end the step, */
+    HANGS_IN_SUM, /* or wait in the sum */
+    RECEIVES_NOTHING,
+    BEGINS_APART,
+    DRIFTS
+} event;
 
 typedef struct {
     event event;
     int32_t rank;
     int64_t step;
+    double step_secs;
+    int connection; /* on which nothing arrives */
 } fault;
 
 enum { STEP, SAVED_STEP, CAUSE_RANK, PARAMETER, HAPPENED }; /* numbers of the results */
@@ -37,8 +53,32 @@ static bool happens(const program *g, event which)
 static void wait_for_the_failed_rank(const program *g)
 {
     const fault *f = g->p->all->user;
-    if (f->event == FAILS_BEHIND_GATE && f->rank != g->p->rank && f->step == g->step)
+    if ((f->event == FAILS_BEHIND_GATE || f->event == HANGS_IN_SUM) && f->rank != g->p->rank && f->step == g->step)
         process_await(g->p);
+}
+
+/* All packets to one of the two connections of this rank are lost, as in a network that drops large ones. Descriptors are
+ * numbered in the order in which the connections were opened. */
+static void receive_nothing(process *p, int connection)
+{
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog filter = {.len = 1, .filter = &nothing};
+    int type, n = 0;
+    socklen_t length = sizeof type;
+    for (int fd = 3; fd < 256; fd++)
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && n++ == connection) {
+            check(p, setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0);
+            return;
+        }
+    process_fail(p, __FILE__, __LINE__, "the connection was not found");
+}
+
+/* The sum of the gradients, over the group. */
+static hs_code sum(const program *g, hs_error *err)
+{
+    const hs_group *group = hs_group_tcp_get(g->p->group);
+    uint64_t word = 1;
+    return group->ops->allreduce_or(group->self, &word, 1, err);
 }
 
 static hs_code train(void *user, hs_op *op, hs_error *err)
@@ -55,20 +95,31 @@ static hs_code train(void *user, hs_op *op, hs_error *err)
         return code;
     if (happens(g, FAILS_BEHIND_GATE))
         return hs_error_set(err, HS_INTERNAL, "failed behind the gate");
+    while (happens(g, HANGS) || happens(g, HANGS_IN_SUM))
+        pause();
+    if (happens(g, RECEIVES_NOTHING))
+        receive_nothing(g->p, ((const fault *)g->p->all->user)->connection);
     wait_for_the_failed_rank(g);
+    if (((const fault *)g->p->all->user)->event == RECEIVES_NOTHING && (code = sum(g, err)))
+        return code;
     g->parameter = 2 * g->parameter + (double)g->step + (happens(g, DRIFTS) ? 1e-9 : 0);
     return HS_OK;
 }
 
-static void silent(void *user, hs_log_level level, const char *text)
+/* Keeps the line about the end of the process. */
+static void keep_end(void *user, hs_log_level level, const char *text)
 {
-    (void)user, (void)level;
+    process *p = user;
+    (void)level;
     test_check_line(text);
+    if (strstr(text, "the process ends"))
+        snprintf(p->results->message, sizeof p->results->message, "%s", text);
 }
 
 static int run_session(process *p)
 {
-    const hs_env env = HS_INIT(hs_env, .logger = {silent, NULL});
+    const hs_env env = HS_INIT(hs_env, .logger = {keep_end, p});
+    const double step_secs = ((const fault *)p->all->user)->step_secs;
     program g = {.p = p, .parameter = 1};
     p->options.env = &env;
     g.parameter += happens(&g, BEGINS_APART) ? 1e-9 : 0;
@@ -82,7 +133,7 @@ static int run_session(process *p)
         hs_graph_backend(graph),
         HS_TRAINING_OPTIONS(.checkpoint_dir = p->all->directory, .save_checkpoint_steps = SAVE_STEPS,
                             .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER, .no_graph_def = true,
-                            .group = group, .hooks = hooks),
+                            .group = group, .replicas = HS_REPLICA_OPTIONS(.step_secs = step_secs), .hooks = hooks),
         &p->err);
     if (!g.session) { /* within the limits of a_failure_behind_the_gate_ends_all_processes */
         const hs_outcome failed = hs_outcome_from_error(&p->err);
@@ -131,7 +182,7 @@ static void set_limits(processes *all, double call_secs, double failure_grace_se
 /* Resumes with another number of ranks. */
 static void resume(processes *all)
 {
-    fault f = {COMPLETES, 0, 0};
+    fault f = {.event = COMPLETES};
     set_limits(all, 0, HS_NEVER);
     memset(all->results, 0, sizeof *all->results * PROCESSES_MAX);
     start(all, 3, &f);
@@ -164,7 +215,7 @@ static void prepare(processes *all)
 static void sessions_stop_save_and_resume_together(void **state)
 {
     processes *all = *state;
-    fault f = {REQUESTS_STOP, 2, 7};
+    fault f = {.event = REQUESTS_STOP, .rank = 2, .step = 7};
     prepare(all);
     start(all, RANKS, &f);
     assert_restart(all, -1, 8, 8);
@@ -175,7 +226,7 @@ static void sessions_end_if_a_process_dies(void **state)
 {
     processes *all = *state;
     for (int32_t rank = 0; rank < 2; rank++) {
-        fault f = {DIES, rank, 12};
+        fault f = {.event = DIES, .rank = rank, .step = 12};
         prepare(all);
         start(all, RANKS, &f);
         assert_int_equal(processes_exit_code(all, rank), -SIGKILL);
@@ -189,7 +240,7 @@ static void sessions_end_if_a_process_dies(void **state)
 static void sessions_fail_together_before_the_gate(void **state)
 {
     processes *all = *state;
-    fault f = {FAILS_BEFORE_GATE, 3, 6};
+    fault f = {.event = FAILS_BEFORE_GATE, .rank = 3, .step = 6};
     prepare(all);
     start(all, RANKS, &f);
     for (int32_t i = 0; i < RANKS; i++) {
@@ -203,7 +254,7 @@ static void sessions_fail_together_before_the_gate(void **state)
 static void a_rank_whose_variables_differ_is_named(void **state)
 {
     processes *all = *state;
-    const fault faults[] = {{BEGINS_APART, 2, 0}, {DRIFTS, 2, SAVE_STEPS - 1}};
+    const fault faults[] = {{.event = BEGINS_APART, .rank = 2}, {.event = DRIFTS, .rank = 2, .step = SAVE_STEPS - 1}};
     for (int k = 0; k < 2; k++) {
         fault f = faults[k];
         prepare(all);
@@ -220,7 +271,7 @@ static void a_rank_whose_variables_differ_is_named(void **state)
 static void a_failure_behind_the_gate_ends_all_processes(void **state)
 {
     processes *all = *state;
-    fault f = {FAILS_BEHIND_GATE, 1, 12};
+    fault f = {.event = FAILS_BEHIND_GATE, .rank = 1, .step = 12};
     for (double secs = 2; !all->results[f.rank].numbers[HAPPENED];
          secs *= 2) { /* else the limits were too short for the steps */
         prepare(all);
@@ -233,6 +284,56 @@ static void a_failure_behind_the_gate_ends_all_processes(void **state)
     resume(all);
 }
 
+static bool all_say(const processes *all, const char *text)
+{
+    bool say = true;
+    for (int32_t i = 0; i < RANKS; i++)
+        say &= strstr(all->results[i].message, text) != NULL;
+    return say;
+}
+
+/* A rank hangs behind the gate, although its detector lives. All processes end and say where the ranks are. On a busy
+ * machine the limits may be too short for the steps. */
+static void end_hanging(processes *all, fault f, const char *hanging, const char *others)
+{
+    bool say = false;
+    for (f.step_secs = 0.5; !say; f.step_secs *= 2) {
+        if (f.step_secs > 100)
+            fail_msg("'%s' is not in '%s'", hanging, all->results[0].message);
+        prepare(all);
+        set_limits(all, 0, 2 * f.step_secs);
+        start(all, RANKS, &f);
+        say = all->results[f.rank].numbers[HAPPENED] && all_say(all, hanging) && all_say(all, others);
+    }
+    for (int32_t i = 0; i < RANKS; i++)
+        assert_int_equal(processes_exit_code(all, i), RESTART);
+    size_t bytes;
+    char *outcome = test_read_file(test_path(all->directory, "outcome.json"), &bytes);
+    assert_contains(outcome, hanging);
+    assert_contains(outcome, "\"last_saved_step\": 10,");
+    assert_contains(outcome, "\"exit_code\": 75");
+    free(outcome);
+    resume(all);
+}
+
+static void a_rank_that_hangs_behind_the_gate_ends_all_processes(void **state)
+{
+    for (int32_t rank = 0; rank < 2; rank++)
+        end_hanging(*state, (fault){.event = HANGS_IN_SUM, .rank = rank, .step = 12},
+                    "ranks 0, 1, 2, 3 have been behind the gate of step 13 for ", " s");
+    end_hanging(*state, (fault){.event = HANGS, .rank = 1, .step = 12}, "rank 1 has been behind the gate of step 13 for ",
+                "ranks 0, 2, 3 have ");
+}
+
+/* The heartbeats arrive, and the data does not. */
+static void a_rank_that_receives_no_data_ends_all_processes(void **state)
+{
+    processes *all = *state;
+    fault f = {.event = RECEIVES_NOTHING, .rank = 3, .step = 12, .connection = 1};
+    end_hanging(all, f, "rank 3 has been behind the gate of step 13 for ",
+                "ranks 0, 1, 2 have waited at the end of step 13 for ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +342,8 @@ int main(void)
         with_processes(sessions_fail_together_before_the_gate),
         with_processes(a_rank_whose_variables_differ_is_named),
         with_processes(a_failure_behind_the_gate_ends_all_processes),
+        with_processes(a_rank_that_hangs_behind_the_gate_ends_all_processes),
+        with_processes(a_rank_that_receives_no_data_ends_all_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

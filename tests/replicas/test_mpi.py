@@ -145,7 +145,9 @@ class Failing(mpi.Test):
             if rank != 0 or event == "late":
                 outcome = json.loads((self.directory / "outcome.json").read_text())
                 self.assertEqual((outcome["exit_code"], outcome["last_saved_step"]), (75, saved))
+        log = self.log()
         self.assert_completes(n, STEPS)
+        return log
 
 
 class Failures(Failing):
@@ -168,6 +170,16 @@ class Failures(Failing):
     def test_a_rank_stalls_before_the_gate(self):
         """Its heartbeats continue. The others give it up, and then its detector ends it."""
         self.fail_all("stall")
+
+    def test_a_rank_stalls_behind_the_gate(self):
+        """The others wait in MPI_Allreduce. Each rank says where all are."""
+        for n in (2, 4):
+            for rank in {0, n - 1}:
+                with self.fresh(n=n, rank=rank):
+                    log = self.fail_rank(n, "late-stall", rank)
+                    ranks = ", ".join(map(str, range(n)))
+                    said = re.findall(f"exit code 75: .*: ranks {ranks} have been behind the gate of step {AT + 1} for ", log)
+                    self.assertEqual(len(said), n, log)
 
     def test_a_rank_freezes(self):
         self.fail_all("freeze", (4,))
