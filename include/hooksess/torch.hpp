@@ -411,13 +411,17 @@ class torch_graph : public graph
             return get(state);
         });
     }
-    /* LibTorch 1 has strings as keys. */
+    /* Old versions of LibTorch have the address as text as the key. */
     template <class States> static auto key_of(const States &, const at::Tensor &parameter)
     {
-        if constexpr (std::is_same_v<typename States::key_type, std::string>)
-            return c10::guts::to_string(parameter.unsafeGetTensorImpl());
-        else
-            return static_cast<void *>(parameter.unsafeGetTensorImpl());
+        void *const address = parameter.unsafeGetTensorImpl();
+        if constexpr (std::is_same_v<typename States::key_type, std::string>) {
+            std::ostringstream text;
+            text << address;
+            return text.str();
+        } else {
+            return address;
+        }
     }
 
     std::map<const void *, std::string> names_; /* of parameters and buffers */
