@@ -36,12 +36,12 @@ class Pages(unittest.TestCase):
         pages.write(SOURCE, "html", cls.html, TOOL)
         cls.headers = sorted(path.relative_to(HEADERS).as_posix() for path in HEADERS.rglob("*.h"))
         cls.sources = {name: (HEADERS / name).read_text() for name in cls.headers}
-        cls.roff = {name: (cls.man / f"man3/{cls.page(name)}.3").read_text() for name in cls.headers + ["hooksess.hpp"]}
+        cls.roff = {name: (cls.man / f"man3/{cls.page(name)}.3").read_text() for name in cls.headers + ["hooksess.hpp", "torch.hpp"]}
         cls.web = {name: pages.HtmlPage(cls.html / f"reference/{name.replace('/', '-')}.html") for name in cls.roff}
 
     @staticmethod
     def page(name):
-        return name.removesuffix(".h") if name in ("hooksess.h", "hooksess.hpp") else "hooksess-" + name[:-2].replace("/", "-")
+        return name.removesuffix(".h") if name in ("hooksess.h", "hooksess.hpp") else "hooksess-" + name.removesuffix(".h").replace("/", "-")
 
     def complete_pages(self):
         return [path for path in self.man.rglob("*.[137]") if not path.read_text().startswith(".so ")]
