@@ -27,6 +27,9 @@
  * Threads: one thread at a time per object. Any thread may call session::interrupt and session::request_stop. */
 
 #include <hooksess/hooksess.h>
+#if __has_include(<hooksess/cuda.h>)
+#include <hooksess/cuda.h>
+#endif
 
 #include <array>
 #include <complex>
@@ -256,17 +259,12 @@ class graph
             return memory.data();
         });
     }
-    /* A variable in memory that `pointer` points to (hs_graph_variable_at). The pointer must outlive the session. */
-    template <class T> void variable(const std::string &name, T *&pointer, const shape &dims)
+    /* A variable in memory that `pointer` points to (hs_graph_variable_at). The pointer must outlive the session. `memory`
+     * is the memory's device, such as an hs::cuda, and must outlive the graph; nullptr: host memory. */
+    template <class T>
+    void variable(const std::string &name, T *&pointer, const shape &dims, const hs_memory *memory = nullptr)
     {
-        hs_variable_def def{};
-        def.size = sizeof def;
-        def.name = name.c_str();
-        def.dtype = detail::dtype<T>();
-        def.shape = dims;
-        def.data_at = &pointer;
-        def.element_bytes = sizeof(T);
-        check(hs_graph_add_variable(get(), &def));
+        add_at(name, pointer, dims, memory, 0);
     }
     template <class T, size_t N> void variable(const std::string &name, std::array<T, N> &memory, const shape &dims = {})
     {
@@ -313,6 +311,11 @@ class graph
     template <class T> void value(const std::string &name, T &scalar)
     {
         check(hs_graph_value(get(), name.c_str(), detail::dtype<T>(), hs_shape_of(0, nullptr), &scalar));
+    }
+    template <class T>
+    void value(const std::string &name, T *&pointer, const shape &dims, const hs_memory *memory = nullptr)
+    {
+        add_at(name, pointer, dims, memory, HS_VARIABLE_LOCAL);
     }
 
     void global_step(int64_t &step)
@@ -451,6 +454,21 @@ class graph
         return fitting;
     }
 
+    template <class T>
+    void add_at(const std::string &name, T *&pointer, const shape &dims, const hs_memory *memory, uint64_t flags)
+    {
+        hs_variable_def def{};
+        def.size = sizeof def;
+        def.name = name.c_str();
+        def.dtype = detail::dtype<T>();
+        def.shape = dims;
+        def.data_at = &pointer;
+        def.element_bytes = sizeof(T);
+        def.memory = memory;
+        def.flags = flags;
+        check(hs_graph_add_variable(get(), &def));
+    }
+
     void check(hs_code code) const
     {
         if (!code)
@@ -462,6 +480,49 @@ class graph
     std::vector<std::unique_ptr<detail::kept>> kept_; /* destroyed after the graph */
     std::unique_ptr<hs_graph, release> c_;
 };
+
+#if __has_include(<hooksess/cuda.h>)
+/* Memory of a CUDA device (cuda.h), for graph::variable and graph::value. Declare it before the graph. Link with
+ * libhooksess_cuda.
+ *
+ *     hs::cuda device(stream);
+ *     g.variable("weights", weights, {784, 10}, device); // float *weights, from cudaMalloc
+ *
+ * The constructor throws hs::error if there is no driver or no such device. */
+class cuda
+{
+  public:
+    explicit cuda(void *stream = nullptr, int32_t device = 0, const hs_env *env = nullptr)
+    {
+        hs_cuda_options options{};
+        hs_error err;
+        options.size = sizeof options;
+        options.stream = stream;
+        options.device = device;
+        options.env = env;
+        c_.reset(hs_cuda_new(&options, &err));
+        if (!c_)
+            throw error(err);
+    }
+    operator const hs_memory *() const
+    {
+        return hs_cuda_memory(c_.get());
+    }
+    hs_cuda *get() const
+    {
+        return c_.get();
+    }
+
+  private:
+    struct release {
+        void operator()(hs_cuda *c) const
+        {
+            hs_cuda_free(c);
+        }
+    };
+    std::unique_ptr<hs_cuda, release> c_;
+};
+#endif
 
 class run_context
 {

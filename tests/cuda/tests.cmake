@@ -10,6 +10,16 @@ hooksess_test(cuda cuda)
 target_sources(test_cuda_cuda PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
 target_link_libraries(test_cuda_cuda PRIVATE fake_cuda_driver)
 
+# hs::cuda of hooksess.hpp.
+add_executable(cuda_wrapper ${CMAKE_CURRENT_LIST_DIR}/wrapper.cpp)
+set_target_properties(cuda_wrapper PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF)
+target_compile_options(cuda_wrapper PRIVATE -Wall -Wextra -Wshadow -Wno-missing-field-initializers $<$<BOOL:${HOOKSESS_WERROR}>:-Werror>)
+target_include_directories(cuda_wrapper PRIVATE ${CMAKE_CURRENT_LIST_DIR}/runtime ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(cuda_wrapper PRIVATE hooksess::cuda hooksess::hooksess fake_cuda_driver)
+add_test(NAME cuda/wrapper COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/lines.sh $<TARGET_FILE:cuda_wrapper>)
+set_tests_properties(cuda/wrapper PROPERTIES LABELS unit)
+add_dependencies(unit_tests cuda_wrapper)
+
 # The program of docs/guide/gpu.md resumes exactly.
 if(TARGET hooksess_cuda_shared AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
   add_test(
