@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adopted programs of examples/adopt/jacobi and examples/adopt/cpp: wherever they are killed, they compute the same results as the originals."""
+"""The adopted programs of examples/adopt/jacobi, cpp and pool: wherever they are killed, they compute the same results as the originals."""
 import signal
 import unittest
 
 import adopt
 from adopt import AFTER, SOURCE, kill, run
 
-# The result file of the programs, and the most lines that the adopted one may have more.
-RESULT, MOST_ADDED = {"jacobi": ("grid", 15), "cpp": ("weights", 12)}[SOURCE.name]
+# The result file of the programs, the most lines that the adopted one may have more, and the lines after which a signal comes.
+RESULT, MOST_ADDED, SIGNAL_AT = {"jacobi": ("grid", 15, 500), "cpp": ("weights", 12, 500), "pool": ("parameters", 32, 90)}[SOURCE.name]
 
 
 class Port(adopt.Program, unittest.TestCase):
@@ -16,7 +16,7 @@ class Port(adopt.Program, unittest.TestCase):
     def test_after_sigterm_it_continues_with_the_next_step(self):
         lines = []
         for number in signal.SIGTERM, signal.SIGINT:
-            some, status = kill(AFTER, self.directory, number, 500)
+            some, status = kill(AFTER, self.directory, number, SIGNAL_AT)
             self.assertEqual(status, 75)
             self.assert_no_result()
             lines += some
@@ -25,7 +25,7 @@ class Port(adopt.Program, unittest.TestCase):
         self.assert_result()
 
     def test_after_kill_9_it_continues_from_its_last_checkpoint(self):
-        for at in 500, 501:  # at an odd and an even step, as there are two grids
+        for at in SIGNAL_AT, SIGNAL_AT + 1:  # at an odd and an even step, as there are two grids
             lines, status = kill(AFTER, self.directory, signal.SIGKILL, at, save=True)
             self.assertEqual(status, -signal.SIGKILL)
             self.assert_no_result()

@@ -37,6 +37,7 @@ if(TARGET adopt_after AND TARGET adopt_after_cpp)
 endif()
 if(TARGET adopt_late_after)
   adopt_test(adopt_late test_adopt_late adopt/late adopt_late_before adopt_late_after)
+  adopt_test(adopt_pool test_adopt_port adopt/pool adopt_pool_before adopt_pool_after)
 endif()
 
 if(TARGET first_program AND TARGET first_program_cpp)
