@@ -485,8 +485,10 @@ class graph
 /* Memory of a CUDA device (cuda.h), for graph::variable and graph::value. Declare it before the graph. Link with
  * libhooksess_cuda.
  *
+ *     float *weights; // from cudaMalloc
  *     hs::cuda device(stream);
- *     g.variable("weights", weights, {784, 10}, device); // float *weights, from cudaMalloc
+ *     hs::graph g;
+ *     g.variable("weights", weights, {784, 10}, device);
  *
  * The constructor throws hs::error if there is no driver or no such device. */
 class cuda
