@@ -68,8 +68,8 @@ try {
     g.optimizer(optimizer);
     auto batches = g.batches(std::move(train).map(torch::data::transforms::Stack<>()),
                              torch::data::DataLoaderOptions(batch_size).workers(2));
-    float loss_value = 0;
-    g.value("loss", loss_value);
+    torch::Tensor loss;
+    g.tensor_value("loss", loss);
     g.op("accuracy", [&](hs::op &op) { *op.output<double>(0) = accuracy(model, test); }, {.outputs = {{HS_DOUBLE}}});
 
     hs::session s = hs::training_session(
@@ -88,11 +88,9 @@ try {
     while (batches.epoch() < epochs && s.step_begin()) {
         auto batch = batches.next();
         optimizer.zero_grad();
-        const auto loss = torch::cross_entropy_loss(model.forward(batch.data), batch.target);
+        loss = torch::cross_entropy_loss(model.forward(batch.data), batch.target);
         loss.backward();
         optimizer.step();
-        if (s.wants("loss"))
-            loss_value = loss.item<float>();
         s.step_end();
     }
     const hs::outcome outcome = s.close();

@@ -277,10 +277,10 @@ class graph
 
     /* A variable of any dtype, in memory that the function `locate` finds at each save, restore and fetch. Its argument is
      * true if a value is restored and needs memory. It returns the address, or nullptr: no memory yet. `memory` is the
-     * memory's device, and must outlive the session; nullptr: host memory. */
+     * memory's device, and must outlive the session; nullptr: host memory. With HS_VARIABLE_LOCAL it is a value. */
     template <class Locate>
     void variable_at(const std::string &name, hs_dtype dtype, const hs_shape &dims, Locate locate,
-                     const hs_memory *memory = nullptr)
+                     const hs_memory *memory = nullptr, uint64_t flags = 0)
     {
         hs_variable_def def{};
         def.size = sizeof def;
@@ -292,6 +292,7 @@ class graph
         };
         def.user = &keep(std::move(locate));
         def.memory = memory;
+        def.flags = flags;
         check(hs_graph_add_variable(get(), &def));
     }
 

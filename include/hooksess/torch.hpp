@@ -3,7 +3,7 @@
 #define HOOKSESS_TORCH_HPP
 
 /* LibTorch's modules, optimizers, generators and data loaders in checkpoints: for C++17 and later, header-only
- * (docs/guide/libtorch.md). All tensors must be in host memory.
+ * (docs/guide/libtorch.md). Tensors may be on any device; LibTorch copies them.
  *
  *     hs::torch_graph g;
  *     g.global_step();
@@ -80,26 +80,30 @@ inline hs_dtype torch_dtype(const std::string &name, at::ScalarType type)
     }
 }
 
-/* Finds the memory of one tensor. Checkpoints have row-major order: a tensor with other strides is saved and restored
- * through a contiguous copy. */
+/* Finds the memory of one tensor, on the host or on a device. LibTorch copies from and to a device. Checkpoints have
+ * row-major order: a tensor with other strides is saved and restored through a contiguous copy. */
 class torch_memory
 {
   public:
     torch_memory(const at::Tensor &like, std::function<at::Tensor(bool)> find)
-        : type_(like.scalar_type()), dims_(like.sizes().vec()), is_contiguous_(like.is_contiguous()), find_(std::move(find))
+        : type_(like.scalar_type()), dims_(like.sizes().vec()), device_(like.device()),
+          is_contiguous_(like.is_contiguous()), find_(std::move(find))
     {
         memory_.size = sizeof memory_;
-        memory_.device_type = 1; /* the host */
-        memory_.to_host = [](void *, void *host, const void *copy, size_t bytes, hs_error *) -> hs_code {
-            std::memcpy(host, copy, bytes);
-            return HS_OK;
+        memory_.device_type = device_.is_cpu() ? 1 : 2; /* the host, or a device */
+        memory_.device_id = device_.has_index() ? device_.index() : 0;
+        memory_.to_host = [](void *self, void *host, const void *data, size_t bytes, hs_error *err) {
+            return guarded(err, [&] {
+                host_bytes(host, bytes).copy_(static_cast<torch_memory *>(self)->bytes_at(const_cast<void *>(data), bytes));
+            });
         };
-        memory_.from_host = [](void *self, void *copy, const void *host, size_t bytes, hs_error *err) {
-            std::memcpy(copy, host, bytes);
+        memory_.from_host = [](void *self, void *data, const void *host, size_t bytes, hs_error *err) {
             return guarded(err, [&] {
                 torch::NoGradGuard no_grad;
                 torch_memory *m = static_cast<torch_memory *>(self);
-                m->find_(false).copy_(m->copy_);
+                m->bytes_at(data, bytes).copy_(host_bytes(const_cast<void *>(host), bytes));
+                if (!m->is_contiguous_)
+                    m->find_(false).copy_(m->copy_);
             });
         };
     }
@@ -107,17 +111,17 @@ class torch_memory
     const hs_memory *memory()
     {
         memory_.user = this;
-        return is_contiguous_ ? nullptr : &memory_;
+        return is_contiguous_ && device_.is_cpu() ? nullptr : &memory_;
     }
     void *locate(bool allocate)
     {
         const at::Tensor now = find_(allocate);
         if (!now.defined())
             return nullptr;
-        if (now.scalar_type() != type_ || now.sizes() != at::IntArrayRef(dims_) || !now.is_cpu()) {
+        if (now.scalar_type() != type_ || now.sizes() != at::IntArrayRef(dims_) || now.device() != device_) {
             std::ostringstream text;
             text << "the tensor is now " << now.scalar_type() << now.sizes() << " on " << now.device()
-                 << ", but was added as " << type_ << at::IntArrayRef(dims_) << " on cpu";
+                 << ", but was added as " << type_ << at::IntArrayRef(dims_) << " on " << device_;
             throw error(HS_FAILED_PRECONDITION, text.str());
         }
         if (!is_contiguous_)
@@ -128,8 +132,18 @@ class torch_memory
     }
 
   private:
+    static at::Tensor host_bytes(void *host, size_t bytes)
+    {
+        return at::from_blob(host, {static_cast<int64_t>(bytes)}, at::kByte);
+    }
+    at::Tensor bytes_at(void *data, size_t bytes) const
+    {
+        return at::from_blob(data, {static_cast<int64_t>(bytes)}, at::TensorOptions(at::kByte).device(device_));
+    }
+
     at::ScalarType type_;
     std::vector<int64_t> dims_;
+    at::Device device_;
     bool is_contiguous_;
     std::function<at::Tensor(bool)> find_;
     at::Tensor copy_;
@@ -282,12 +296,38 @@ class torch_graph : public graph
      * argument of `find` is true, a value is restored: `find` creates the tensor. */
     void tensor(const std::string &name, const at::Tensor &like, std::function<at::Tensor(bool)> find)
     {
-        if (!like.is_cpu() || like.layout() != at::kStrided)
-            throw error(HS_UNIMPLEMENTED, "tensor '" + name + "' must be dense and in host memory");
+        if (like.layout() != at::kStrided)
+            throw error(HS_UNIMPLEMENTED, "tensor '" + name + "' must be dense");
         auto &memory = keep(detail::torch_memory(like, std::move(find)));
         variable_at(
             name, detail::torch_dtype(name, like.scalar_type()), shape(like.sizes()),
             [&memory](bool allocate) { return memory.locate(allocate); }, memory.memory());
+    }
+    /* A tensor of the program as a value for hooks, not saved. It may be undefined before the first step. It is copied from
+     * a device only in runs in which a hook fetches it.
+     *
+     *     torch::Tensor loss;
+     *     g.tensor_value("loss", loss);
+     */
+    void tensor_value(const std::string &name, const at::Tensor &tensor, at::IntArrayRef dims = {},
+                      at::ScalarType type = at::kFloat)
+    {
+        auto &host = keep(at::Tensor());
+        variable_at(
+            name, detail::torch_dtype(name, type), shape(dims),
+            [&tensor, &host, type, dims = dims.vec()](bool) -> void * {
+                if (!tensor.defined())
+                    return nullptr;
+                if (tensor.scalar_type() != type || tensor.sizes() != at::IntArrayRef(dims)) {
+                    std::ostringstream text;
+                    text << "the tensor is " << tensor.scalar_type() << tensor.sizes() << ", but was added as " << type
+                         << at::IntArrayRef(dims);
+                    throw error(HS_FAILED_PRECONDITION, text.str());
+                }
+                host = tensor.detach().to(at::kCPU).contiguous();
+                return host.data_ptr();
+            },
+            nullptr, HS_VARIABLE_LOCAL);
     }
 
     /* The parameters and buffers of a module, as `prefix` and PyTorch's name: "conv1.weight". A tensor with two names is

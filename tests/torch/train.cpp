@@ -106,9 +106,9 @@ int train(const std::string &directory, const std::string &kind, int64_t last_st
     auto batches = g.batches<Sampler>(numbers().map(torch::data::transforms::Stack<>()),
                                       torch::data::DataLoaderOptions(16).workers(2));
     int64_t step = 0;
-    float loss_value = 0;
+    torch::Tensor loss;
     g.global_step(step);
-    g.value("loss", loss_value);
+    g.tensor_value("loss", loss);
 
     hs_stop_at_step_options stop{};
     stop.size = sizeof stop;
@@ -139,18 +139,17 @@ int train(const std::string &directory, const std::string &kind, int64_t last_st
         const torch::data::Example<> batch = batches.next();
         EXPECT(batch.data.size(0) == (batches.samples() == 0 ? 4 : 16));
         optimizer->zero_grad();
-        const torch::Tensor loss = torch::cross_entropy_loss(net.forward(batch.data), batch.target);
+        loss = torch::cross_entropy_loss(net.forward(batch.data), batch.target);
         loss.backward();
         optimizer->step();
         if (is_first_batch)
             for (torch::Tensor parameter : net.linear->parameters())
                 parameter.set_data(parameter.detach().clone()); /* other storage */
         net.seen[step % 4] = true;
-        loss_value = loss.item<float>();
-        std::printf("%lld %.9g\n", static_cast<long long>(step + 1), static_cast<double>(loss_value));
+        std::printf("%lld %.9g\n", static_cast<long long>(step + 1), loss.item<double>());
         std::fflush(stdout);
         if (step == 12 && event == "nan")
-            loss_value = NAN;
+            loss = torch::tensor(float(NAN));
         else if (step == 12 && event == "sigterm")
             std::raise(SIGTERM);
         if (step == 12)
@@ -208,6 +207,37 @@ void a_changed_tensor_is_named()
     EXPECT(save_error(s).find("variable 'net/weight': the tensor is no longer contiguous") != std::string::npos);
 }
 
+/* Runs one step after which a hook fetches the value. Returns the error. */
+std::string fetch_error(const torch::Tensor &value)
+{
+    hs::torch_graph g;
+    torch::Tensor assigned;
+    g.tensor_value("value", assigned, {2}, torch::kDouble);
+    hs_nan_tensor_options options{};
+    options.size = sizeof options;
+    options.tensor = "value";
+    const hs_hook hooks[] = {hs_nan_tensor_hook(&options), {}};
+    hs_session_options session_options{};
+    session_options.size = sizeof session_options;
+    session_options.hooks = hooks;
+    g.global_step();
+    hs::session s = hs::hooked_session(g, &session_options);
+    EXPECT(s.step_begin());
+    assigned = value;
+    s.step_end();
+    return s.close().get().error.message;
+}
+
+void a_value_is_checked_when_it_is_fetched()
+{
+    EXPECT(fetch_error(torch::ones({2}, torch::kDouble)) == "");
+    EXPECT(fetch_error(torch::ones({4}, torch::kDouble).slice(0, 0, 4, 2)) == "");
+    EXPECT(fetch_error(torch::tensor({1.0, double(NAN)}, torch::kDouble)).find("NaN") != std::string::npos);
+    EXPECT(fetch_error(torch::ones({2})).find("the tensor is Float[2], but was added as Double[2]") != std::string::npos);
+    EXPECT(fetch_error(torch::ones({3}, torch::kDouble)).find("the tensor is Double[3]") != std::string::npos);
+    EXPECT(fetch_error({}).find("'value'") != std::string::npos);
+}
+
 void unsupported_objects_are_refused()
 {
     network net;
@@ -263,6 +293,7 @@ try {
     }
     EXPECT(argc == 3);
     a_changed_tensor_is_named();
+    a_value_is_checked_when_it_is_fetched();
     unsupported_objects_are_refused();
     weights_leave_and_return(directory + "/model.safetensors");
     return 0;
