@@ -402,6 +402,18 @@ class torch_graph : public graph
     }
 
   private:
+    /* Old versions of LibTorch have the address as text as the key. */
+    template <class States> static auto key_of(const States &, const at::Tensor &parameter)
+    {
+        void *const address = parameter.unsafeGetTensorImpl();
+        if constexpr (std::is_same_v<typename States::key_type, std::string>) {
+            std::ostringstream text;
+            text << address;
+            return text.str();
+        } else {
+            return address;
+        }
+    }
     /* Adds a group of parameters if it has these options. */
     template <class Options, class State, class Fields>
     bool group(torch::optim::Optimizer &optimizer, size_t index, const std::string &name, std::set<const void *> &seen,
@@ -450,18 +462,6 @@ class torch_graph : public graph
                     get(state) = at::zeros_like(parameter.detach());
             return get(state);
         });
-    }
-    /* Old versions of LibTorch have the address as text as the key. */
-    template <class States> static auto key_of(const States &, const at::Tensor &parameter)
-    {
-        void *const address = parameter.unsafeGetTensorImpl();
-        if constexpr (std::is_same_v<typename States::key_type, std::string>) {
-            std::ostringstream text;
-            text << address;
-            return text.str();
-        } else {
-            return address;
-        }
     }
 
     std::map<const void *, std::string> names_; /* of parameters and buffers */
