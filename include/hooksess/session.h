@@ -80,8 +80,8 @@ typedef enum hs_initial_values {
     HS_FROM_CHIEF = 1 /* rank 0 sends its values to the other ranks */
 } hs_initial_values;
 
-/* hs_replica_options.step_secs: ten times the slowest of the last 100 to 200 steps of this rank, at least 60 s; 600 s for
- * the first step. */
+/* hs_replica_options.step_secs: ten times the slowest of the last 100 to 200 steps of this rank, at least 60 s. 600 s for
+ * the first ten steps. */
 #define HS_LEARNED (-2)
 
 /* How the sessions of a group train together. All ranks pass the same options. */
@@ -95,8 +95,9 @@ typedef struct hs_replica_options {
     /* What else must be the same on all ranks, such as the program's version and arguments, or the size of its data set.
      * HS_INVALID_ARGUMENT: it differs. NULL: nothing */
     const char *identity;
-    /* Limit of the time of a rank from the gate to the end of its step, in a group of several ranks over TCP or MPI. Then
-     * all ranks end as if this one had died, and the error says where each rank is. HS_LEARNED; 0: none */
+    /* Limit of the time of a rank from the gate (hs_step_pass_gate) to the end of its step, in a group of several ranks
+     * over TCP or MPI. When it has passed, all ranks end as if this one had died, and the error says where each rank is.
+     * HS_LEARNED; 0: none */
     double step_secs;
 } hs_replica_options;
 #define HS_REPLICA_OPTIONS(...) HS_OPTIONS(hs_replica_options, __VA_ARGS__)

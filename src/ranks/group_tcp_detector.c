@@ -145,10 +145,8 @@ static void set_cut(hs__tcp_detector *d, hs__tcp_link *link, uint64_t call)
 
 static hs__rank_place own_place(const hs__tcp_detector *d)
 {
-    return (hs__rank_place){.place = (hs_step_place)atomic_load(&d->place),
-                            .step = atomic_load(&d->step),
-                            .since_ns = atomic_load(&d->place_since_ns),
-                            .begun = atomic_load(&d->begun)};
+    return (hs__rank_place){
+        .place = d->place, .step = d->step, .since_ns = d->place_since_ns, .begun = atomic_load(&d->begun)};
 }
 
 /* Appends "ranks 0, 1 have waited at the end of step 41 for 62.9 s": the ranks that are where `first` is. They are then no
@@ -178,7 +176,8 @@ static void name_place(hs__tcp_detector *d, const hs__rank_place *first, char te
 }
 
 /* Records the failure, when the places are known: of the rank behind the gate that has made the fewest calls, as the others
- * may wait for it in calls. */
+ * may wait for it in calls. If several have made as few, they may wait in the program's sum for one of them; it is not
+ * known for which, and the first counts. The message names all. */
 static void fail_by_places(hs__tcp_detector *d)
 {
     static const hs_step_place order[] = {HS_BEHIND_GATE, HS_AT_END_OF_STEP, HS_BEFORE_GATE};
@@ -225,7 +224,7 @@ static void add_place(hs__tcp_detector *d, int32_t rank, const hs__rank_place *p
 static void check_step(hs__tcp_detector *d, int64_t now)
 {
     const hs__rank_place own = own_place(d);
-    if (own.place == HS_BEHIND_GATE && atomic_load(&d->place_until_ns) <= now)
+    if (own.place == HS_BEHIND_GATE && d->place_until_ns <= now)
         add_place(d, d->options->rank, &own, NULL);
     if (d->n_places && d->failed_rank < 0 && now - d->places_since_ns >= d->detector_ns)
         fail_by_places(d);
@@ -241,7 +240,8 @@ static bool handle_message(hs__tcp_detector *d, hs__tcp_link *link, size_t lengt
     uint32_t kind = hs__read_u32(in), rank = hs__read_u32(in + 8);
     bool failed = hs__read_u32(in + 12) != 0;
     if (kind < HEARTBEAT || kind > PLACE || rank >= (uint32_t)d->options->rank_count ||
-        (kind == PLACE && (length != PLACE_BYTES || hs__read_u32(in + 12) > HS_AT_END_OF_STEP)))
+        (kind == PLACE && (length != PLACE_BYTES || hs__read_u32(in + 12) > HS_AT_END_OF_STEP ||
+                           hs__read_u64(in + HS__NOTICE_HEADER + 8) > INT64_MAX / 2)))
         return false;
     link->begun = hs__read_u64(in + 24);
     if (kind == HEARTBEAT)
@@ -415,8 +415,8 @@ static void *run(void *user)
 
         /* The time in which this process was suspended does not count. */
         const int64_t woken = hs__tcp_now();
-        if (woken > until + d->beat_ns && atomic_load(&d->place_until_ns) < INT64_MAX / 2)
-            atomic_fetch_add(&d->place_until_ns, woken - until);
+        if (woken > until + d->beat_ns && d->place_until_ns < INT64_MAX)
+            d->place_until_ns = add(d->place_until_ns, woken - until);
         for (size_t i = 0; i < d->n_links; i++) {
             hs__tcp_link *link = &d->links[i];
             if (woken > until + d->beat_ns)
@@ -442,7 +442,7 @@ hs_code hs__detector_start(hs__tcp_detector *d, const hs_group_tcp_options *opti
     *d = (hs__tcp_detector){.env = env, .options = options, .failed_rank = -1, .cut_rank = -1, .exit_code = RESTART};
     d->wake_thread = d->wake_session = -1;
     atomic_store(&d->cut, HS__NO_CUT);
-    atomic_store(&d->place_until_ns, INT64_MAX);
+    d->place_until_ns = INT64_MAX;
     hs__tcp_host_name(d->host, sizeof d->host);
     d->detector_ns = to_ns(options->detector_secs, 10);
     d->beat_ns = least(d->detector_ns / 10 + 1000000, SECOND_NS);
@@ -495,8 +495,8 @@ void hs__detector_report_exit(hs__tcp_detector *d, const hs_error *reason)
     char text[HS_MESSAGE_SIZE];
     snprintf(text, sizeof text, "rank %d (%s) has %s%s%.800s", (int)d->options->rank, d->host,
              reason->code ? "failed" : "ended", reason->code ? ": " : "", reason->code ? reason->message : "");
-    atomic_store(&d->place_until_ns, INT64_MAX);
     pthread_mutex_lock(&d->lock);
+    d->place_until_ns = INT64_MAX;
     for (size_t i = 0; !d->exit_reported && i < d->n_links; i++)
         post(d, &d->links[i], NOTICE, d->options->rank, reason->code != HS_OK, atomic_load(&d->begun), text, strlen(text));
     d->exit_reported = true;
@@ -533,12 +533,12 @@ void hs__detector_set_abandon(hs__tcp_detector *d, hs_abandon_fn abandon_fn, voi
 
 void hs__detector_report_step(hs__tcp_detector *d, hs_step_place place, int64_t step, double limit_secs)
 {
-    const int64_t now = hs__tcp_now();
-    atomic_store(&d->place_until_ns, INT64_MAX);
-    atomic_store(&d->step, step);
-    atomic_store(&d->place_since_ns, now);
-    atomic_store(&d->place, place);
-    atomic_store(&d->place_until_ns, limit_secs > 0 ? add(now, to_ns(limit_secs, 0)) : INT64_MAX);
+    pthread_mutex_lock(&d->lock);
+    d->place = place;
+    d->step = step;
+    d->place_since_ns = hs__tcp_now();
+    d->place_until_ns = limit_secs > 0 ? add(d->place_since_ns, to_ns(limit_secs, 0)) : INT64_MAX;
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* For collective calls. */

@@ -65,9 +65,6 @@ typedef struct hs__tcp_detector {
     bool started;
     _Atomic uint64_t begun, ended; /* collective calls of this rank */
     _Atomic uint64_t cut;
-    /* Of the session's thread: where this rank is, since when, and until when it may be there. INT64_MAX: no limit */
-    atomic_int place;
-    _Atomic int64_t step, place_since_ns, place_until_ns;
     pthread_mutex_t lock; /* of all below */
     bool stopping, exit_reported;
     int32_t failed_rank; /* the first one. -1: none */
@@ -76,8 +73,10 @@ typedef struct hs__tcp_detector {
     int32_t cut_rank;
     hs_abandon_fn abandon;
     void *abandon_user;
-    hs__rank_place *places; /* of all ranks */
-    int32_t n_places;       /* that are known. 0: no rank has asked for them */
+    hs_step_place place; /* where this rank is, in which step, since when, and until when it may be there */
+    int64_t step, place_since_ns, place_until_ns; /* INT64_MAX: no limit */
+    hs__rank_place *places;                       /* of all ranks */
+    int32_t n_places;                             /* that are known. 0: no rank has asked for them */
     int64_t places_since_ns;
     bool abandoning;      /* the process ends: */
     atomic_int exit_code; /* with this code, 75 if the session does not return one in time */

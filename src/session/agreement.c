@@ -172,7 +172,7 @@ static double limit_of_step(const hs__agreement *agreement)
     const int64_t slowest = agreement->slowest_ns[agreement->slowest_ns[0] < agreement->slowest_ns[1]];
     if (agreement->options.step_secs > 0)
         return agreement->options.step_secs;
-    return !agreement->n_limited ? 600 : slowest > 6 * NS ? 10 * (double)slowest / NS : 60;
+    return agreement->n_limited < 10 ? 600 : slowest > 6 * NS ? 10 * (double)slowest / NS : 60;
 }
 
 /* The gate of a step is passed. */
@@ -186,8 +186,8 @@ static void begin_limit(struct hs_session *session, int64_t step)
     hs__group_report_step(&agreement->ranks.group, HS_BEHIND_GATE, step, limit_of_step(agreement));
 }
 
-/* The step has come to its end on this rank: if it agrees with the others, `place` is HS_AT_END_OF_STEP. */
-static void end_limit(struct hs_session *session, hs_step_place place)
+/* The step has come to its end on this rank, with this code: if it agrees with the others, `place` is HS_AT_END_OF_STEP. */
+static void end_limit(struct hs_session *session, hs_step_place place, hs_code code)
 {
     hs__agreement *agreement = &session->agreement;
     const int64_t ns = hs_env_monotonic_ns(&session->env) - agreement->limited_since_ns;
@@ -196,7 +196,7 @@ static void end_limit(struct hs_session *session, hs_step_place place)
         agreement->slowest_ns[1] = agreement->slowest_ns[0];
         agreement->slowest_ns[0] = 0;
     }
-    if (ns > agreement->slowest_ns[0])
+    if (!code && ns > agreement->slowest_ns[0])
         agreement->slowest_ns[0] = ns;
     hs__group_report_step(&agreement->ranks.group, place, agreement->limited_step + (place == HS_BEFORE_GATE), 0);
 }
@@ -232,7 +232,7 @@ static hs_code exchange(struct hs_session *session, uint64_t kind, uint64_t numb
     fill_words(session, kind, number, word, code, words);
     const bool ends_step = agreement->limited_since_ns && !hs__is_of_caller(hs__topic_of(kind)) && kind != HS__TOPIC_GATE;
     if (ends_step)
-        end_limit(session, HS_AT_END_OF_STEP);
+        end_limit(session, HS_AT_END_OF_STEP, code);
     hs_code group_code = hs__group_allreduce_or(&agreement->ranks.group, words, HS__WORDS, &error);
     const bool has_news = hs__words_have_news(words, agreement->stops);
     if (!group_code && has_news) {
@@ -310,10 +310,10 @@ hs_code hs__agree_on_run(struct hs_session *session, hs_code code, hs_error *err
     hs_run_context *context = &session->context;
     agreement->boundary_requested |= context->boundary_requested;
     context->boundary_requested = false;
-    bool stops = agreement->stops != 0; /* agreed at the gate. It takes effect if the run has failed on no rank */
+    bool stops = agreement->stops != 0; /* agreed at the gate. A failure of the run on any rank takes precedence */
     if (!is_agreement_due(session) && !code && !agreement->settled && !stops) {
         if (agreement->limited_since_ns)
-            end_limit(session, HS_BEFORE_GATE);
+            end_limit(session, HS_BEFORE_GATE, code);
         agreement->behind_gate = false;
         return HS_OK;
     }

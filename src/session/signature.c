@@ -3,17 +3,28 @@
 #include "session/session.h"
 
 #include "base/buffer.h"
+#include "base/c_locale.h"
 
 #include <hooksess/version.h>
 
 #include <stdio.h>
 #include <string.h>
 
+/* Writes each line of `lines` as a line that begins with the prefix. */
+static void write_lines(const char *prefix, const char *lines, hs__buffer *text)
+{
+    while (lines && *lines) {
+        const size_t length = strcspn(lines, "\n");
+        hs__buffer_text(text, "%s%.*s\n", prefix, (int)length, lines);
+        lines += length + (lines[length] != '\0');
+    }
+}
+
 /* `self`: of the hook. */
 static void write_hook(const hs__hook_cold *hook, void *self, hs__buffer *text)
 {
     const hs__hook_schedule *when = &hook->when;
-    const char *identity = hook->ops.rank_identity ? hook->ops.rank_identity(self) : NULL;
+    char prefix[128];
     hs__buffer_text(text, "hook '%s'%s%s", hook->ops.name, hook->best_effort ? ", best effort" : "",
                     hook->per_rank ? ", state of each rank" : "");
     if (hook->wanted_kinds != HS_HOOK_TRAIN)
@@ -27,11 +38,8 @@ static void write_hook(const hs__hook_cold *hook, void *self, hs__buffer *text)
     for (size_t i = 0; i < when->n_steps; i++)
         hs__buffer_text(text, ", %lld", (long long)when->steps[i]);
     hs__buffer_text(text, "\n");
-    for (const char *line = identity; line && *line;) {
-        const size_t length = strcspn(line, "\n");
-        hs__buffer_text(text, "hook '%s', %.*s\n", hook->ops.name, (int)length, line);
-        line += length + (line[length] != '\0');
-    }
+    hs__snprintf(prefix, sizeof prefix, "hook '%s', ", hook->ops.name);
+    write_lines(prefix, hook->ops.rank_identity ? hook->ops.rank_identity(self) : NULL, text);
 }
 
 /* Without snapshot_limit, as ranks may have different memory. */
@@ -62,7 +70,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     char shape[HS_SHAPE_TEXT_SIZE];
     hs__buffer_text(text, "library version %s\n", hs_version());
     hs__buffer_text(text, "agree_every_n_steps %lld\n", (long long)agreement->options.agree_every_n_steps);
-    hs__buffer_text(text, "step_secs %g\n", agreement->options.step_secs);
+    hs__buffer_text(text, "step_secs %.15g\n", agreement->options.step_secs);
     hs__buffer_text(text, "end_of_input %d\n", (int)agreement->options.end_of_input);
     hs__buffer_text(text, "initial_values %d\n", (int)agreement->options.initial_values);
     hs__buffer_text(text, "checkpoint_dir '%s'\n", creation->checkpoint_dir ? creation->checkpoint_dir : "");
@@ -70,7 +78,7 @@ static void write_signature(const struct hs_session *session, hs__buffer *text)
     hs__buffer_text(text, "restore %d\n", (int)creation->restore);
     write_recovery(&session->recovery.options, text);
     write_restore(&creation->restore_options, text);
-    hs__buffer_text(text, "identity '%s'\n", agreement->options.identity ? agreement->options.identity : "");
+    write_lines("identity ", agreement->options.identity, text);
     for (size_t i = 0; i < session->n_hooks; i++)
         if (session->cold[i].number_on_ranks)
             write_hook(&session->cold[i], session->hooks[i].self, text);

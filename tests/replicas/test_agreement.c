@@ -1058,8 +1058,9 @@ static void the_limit_of_a_step_is_learned(void **state)
             HS_SESSION_OPTIONS(.group = &group, .replicas = HS_REPLICA_OPTIONS(.step_secs = options[i])), NULL);
         const bool fixed = options[i] > 0;
         assert_true(make_steps(&l, session, 1, 7) == (fixed ? 2.5 : 600));
+        assert_true(make_steps(&l, session, 9, 0.5) == (fixed ? 2.5 : 600));
         assert_true(make_steps(&l, session, 1, 0.5) == (fixed ? 2.5 : 70));
-        assert_true(make_steps(&l, session, 99, 0.5) == (fixed ? 2.5 : 70)); /* the last hundred */
+        assert_true(make_steps(&l, session, 90, 0.5) == (fixed ? 2.5 : 70)); /* the last hundred */
         assert_true(make_steps(&l, session, 101, 0.5) == (fixed ? 2.5 : 60));
         assert_true(make_steps(&l, session, 1, 20) == (fixed ? 2.5 : 60));
         assert_true(make_steps(&l, session, 1, 1) == (fixed ? 2.5 : 200));
@@ -1138,6 +1139,7 @@ typedef struct {
 
 /* Longer than an error shows. */
 #define DIGITS    "0123456789012345678901234567890123456789012345678901234567890123456789"
+#define VERSION   "version 1\n"
 #define ARGUMENTS DIGITS DIGITS DIGITS DIGITS DIGITS " --layers "
 
 static int open_differing(void *user, const hs_group *group)
@@ -1149,7 +1151,8 @@ static int open_differing(void *user, const hs_group *group)
     hs_graph *graph = hs_graph_new(hs_simulation_env(group));
     const hs_replica_options invalid = HS_INIT(hs_replica_options, .agree_every_n_steps = -1);
     const hs_replica_options last = HS_INIT(hs_replica_options, .end_of_input = HS_END_WITH_LAST_RANK);
-    const hs_replica_options identity = HS_INIT(hs_replica_options, .identity = differs ? ARGUMENTS "5" : ARGUMENTS "4");
+    const hs_replica_options identity =
+        HS_INIT(hs_replica_options, .identity = differs ? VERSION ARGUMENTS "5" : VERSION ARGUMENTS "4");
     const hs_recovery recovery = HS_INIT(hs_recovery, .max_attempts = differs ? 3 : 4);
     const hs_hook_ops own = HS_INIT(hs_hook_ops, .name = "own", .rank_identity = rate);
     const hs_replica_options *replicas = d->which == ANOTHER_IDENTITY  ? &identity
@@ -1212,7 +1215,7 @@ static void ranks_with_different_programs_are_refused(void **state)
         [ANOTHER_INTERVAL] =
             "it has hook 'nan_tensor', every 7 runs, first, and rank 0 has hook 'nan_tensor', every 8 runs",
         [ANOTHER_RECOVERY] = "it has recovery.max_attempts 3, and rank 0 has recovery.max_attempts 4",
-        [ANOTHER_IDENTITY] = "0123456789 --layers 5', and rank 0 has ...",
+        [ANOTHER_IDENTITY] = "0123456789 --layers 5, and rank 0 has ...",
         [ANOTHER_RATE] = "it has hook 'own', rate 2, and rank 0 has hook 'own', rate 1",
         [NO_VARIABLE] = "rank 2 differs from rank 0: it has variable 'global_step', int64 [], and rank 0 has variable 'w'"};
     for (difference which = ANOTHER_HOOK; which <= ANOTHER_RATE; which++)
