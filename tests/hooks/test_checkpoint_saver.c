@@ -202,7 +202,7 @@ static void a_step_is_not_saved_twice(void **state)
     assert_int_equal(s->outcome.last_saved_step, 0);
 }
 
-/* One read of the step serves all hooks; TensorFlow's make one each. The first run reads it before it, too. */
+/* All hooks share one read of the step; in TensorFlow each hook reads it. The first run also reads it before it starts. */
 static void bh_089s_by_steps_the_step_is_read_once_a_run(void **state)
 {
     stage *s = *state;

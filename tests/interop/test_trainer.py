@@ -228,19 +228,19 @@ class Messages(TrainerCase):
             self.assertRegex(line, rf"^step {120 * epoch}, epoch {epoch}/2: loss = \d\.\d{{4}}, test accuracy = 0\.\d{{4}}$")
         self.assertNotIn("steps/s", log)
 
-    def test_a_directory_in_a_new_directory_is_no_reason_for_a_warning(self):
+    def test_missing_parent_directories_are_created_without_a_warning(self):
         log = self.log_of("--max-steps", "10", "--model-dir", self.path("new/runs/run"))
         self.assertNotIn("warning", log)
         self.assertTrue((self.directory / "new/runs/run/heartbeat.json").exists())
 
-    def test_a_resume_with_other_threads_says_what_it_changes(self):
+    def test_a_resume_with_other_threads_logs_that_sums_are_rounded_differently(self):
         self.log_of("--max-steps", "10")
         self.assertNotIn("--threads", self.log_of("--max-steps", "20"))
         log = self.log_of("--max-steps", "30", "--threads", "2")
         self.assertIn("this run used --threads 1 until now and continues with 2: sums are rounded differently", log)
         self.assertNotIn("--threads", self.log_of("--max-steps", "40", "--threads", "2"))
 
-    def test_another_model_is_told_of_fresh_in_one_line(self):
+    def test_an_error_about_another_model_advises_fresh_in_one_line(self):
         self.log_of("--max-steps", "10")
         for options, misfit in ((["--hidden", "8"], "'model/w1' is float [784,32] in the checkpoint, but float [784,8] in the model"),
                                 (["--optimizer", "adam"], "'adam_m/w1' is not in its checkpoint")):
@@ -251,14 +251,14 @@ class Messages(TrainerCase):
                                  "give its options, or start a new run with --fresh\n")
         self.log_of("--max-steps", "20", "--hidden", "8", "--fresh")
 
-    def test_other_failures_are_not_told_of_fresh(self):
+    def test_errors_about_other_failures_do_not_advise_fresh(self):
         self.log_of("--max-steps", "10")
         self.assertNotIn("--fresh", self.log_of("--data", self.path("nowhere"), code=1))
         self.assertNotIn("--fresh", self.log_of("--max-steps", "20", "--losses", self.path("nowhere/losses"), code=1))
 
 
 class Killed(TrainerCase):
-    """kill -9 at three instants, then the same command: the run equals one that was never killed."""
+    """kill -9 at three moments, then the same command: the run equals an uninterrupted run."""
 
     def assert_survives(self, seed, *options):
         delays = random.Random(seed)
@@ -457,7 +457,7 @@ CTRL_C = "\x03"
 
 
 class Terminal:
-    """A terminal of 80 columns with a program in it. `output` is what it has written, `screen` what is left to read."""
+    """A terminal of 80 columns with a program in it. `output` is all text that it has written, `screen` the lines that a user sees."""
 
     def __init__(self, command, directory, environment):
         self.output = ""

@@ -177,7 +177,7 @@ class Failures(TestCase):
             self.assertEqual(raised.exception.message, f"{self.directory / name}: No such file or directory, and no checkpoint "
                                                        f"({self.directory / index} does not exist)")
 
-    def test_another_file_is_no_checkpoint(self):
+    def test_another_file_is_refused(self):
         file = self.directory / "train.py"
         file.write_text("import hooksess\n")
         with self.assertRaises(hooksess.Error) as raised:
@@ -185,7 +185,7 @@ class Failures(TestCase):
         self.assertEqual((raised.exception.name, raised.exception.code), ("INVALID_ARGUMENT", 3))
         self.assertIn(f"{file}: is not a checkpoint: name a prefix", raised.exception.message)
 
-    def test_a_file_is_no_directory(self):
+    def test_a_file_in_place_of_a_directory_is_refused(self):
         file = self.directory / "train.py"
         file.write_text("import hooksess\n")
         for use in hooksess.latest, hooksess.status, hooksess.outcome:

@@ -52,7 +52,7 @@ class Training(TestCase):
         with self.assertRaisesRegex(KeyError, "no scalar 'los' in '[^;]*'; near names: 'curves/loss'\"$"):
             hooksess.scalars(self.directory / "values", "los")
 
-    def test_a_tag_that_is_no_str_is_a_type_error(self):
+    def test_a_tag_of_another_type_than_str_is_a_type_error(self):
         for tag in (3, None, b"loss"):
             with self.assertRaisesRegex(TypeError, f"a tag is a str, not {type(tag).__name__}"):
                 hooksess.scalars(self.directory, tag)

@@ -79,7 +79,7 @@ class Reference(unittest.TestCase):
             cut = self.window.run("return [...document.querySelectorAll('pre')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent);")
             self.assertEqual(cut, [], path)
 
-    def test_the_contents_of_a_page_stand_beside_it(self):
+    def test_a_page_has_its_contents_in_a_column_at_the_right(self):
         script = ("const box = s => document.querySelector(s).getBoundingClientRect(); const list = document.querySelector('aside ul');"
                   "return [box('aside').left - box('main').right, box('aside').bottom - box('main').top, list.checkVisibility(),"
                   "[...list.querySelectorAll('a')].map(a => a.textContent)];")

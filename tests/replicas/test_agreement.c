@@ -639,7 +639,7 @@ static hs_code count_agreed(void *self, hs_run_context *run, hs_error *err)
     bool any = false;
     hs_raw_session *session = hs_run_context_session(run);
     hs_code code = HS_OK;
-    if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN) /* this hook is called behind one that saves */
+    if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN) /* this hook is called after a hook that saves */
         code = hs_raw_session_any(session, hs_raw_session_rank(session) == 1, &any, err);
     *(int *)self += any;
     return code;
@@ -841,7 +841,7 @@ static void the_ranks_may_agree_every_few_steps_only(void **state)
     try_all(r, is_complete);
 }
 
-/* A run that ended at step 8 and continues, and one that did not. The gate would tell all ranks of the stop earlier. */
+/* A run that ended at step 8 and is resumed, and an uninterrupted run. A gate would stop all ranks earlier. */
 static void a_resumed_run_ends_at_the_same_step(void **state)
 {
     ranks *r = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program in a terminal, or with a pipe as its output: what it says, and that it saves. */
+/* A program in a terminal, or with a pipe as its output: its messages, and its save after a signal. */
 #define _GNU_SOURCE /* posix_openpt */
 #include "support/clock.h"
 #include "support/test.h"
@@ -85,7 +85,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* In a terminal of its own: `is_terminal`. Otherwise its standard error is a pipe, and its output one without a reader. */
+/* Starts a program. is_terminal: in a new terminal. Otherwise stderr is a pipe, and stdout is a pipe without a reader. */
 static void start(program *p, habits does, bool is_terminal)
 {
     int errors[2] = {posix_openpt(O_RDWR | O_NOCTTY), -1}, outputs[2];

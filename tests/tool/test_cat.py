@@ -9,7 +9,7 @@ inf, nan = math.inf, math.nan
 
 class Elements(ToolCase):
     def of(self, *tensor):
-        """What is printed of a tensor."""
+        """The output of `checkpoint cat`."""
         self.make("m", {"x": tensor})
         return self.prints("checkpoint", "cat", "m", "x")
 
@@ -27,7 +27,7 @@ class Elements(ToolCase):
     def test_without_elements(self):
         self.assertEqual(self.of("float", [0, 3], []), "float [0,3], 0 bytes\n")
 
-    def test_numbers_have_the_digits_that_tell_them_apart(self):
+    def test_different_numbers_are_printed_differently(self):
         for dtype, value, text in (("float", 0.1, "0.1"), ("float", 16777216.0, "16777216"), ("double", 1 / 3, "0.3333333333333333"),
                                    ("uint64", 2**64 - 1, str(2**64 - 1)), ("int64", -2**63, str(-2**63)), ("bool", True, "1"),
                                    ("half", -inf, "-inf"), ("double", -nan, "nan")):

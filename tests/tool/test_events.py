@@ -86,7 +86,7 @@ step_3    run_metadata       1  3
         self.write(SECOND, (version() + scalars(1, loss=1)[:-1]) * 2)
         self.assertIn("  2 damaged places\n", self.prints("events", "ls", "run", status=1))
 
-    def test_another_file_is_no_event_file(self):
+    def test_another_file_is_refused(self):
         self.write("train.py", b"import hooksess\n" * 100)
         for name in "pointer", FIRST:
             self.write(name, b"version https://git-lfs.github.com/spec/v1\noid sha256:x\nsize 3\n")

@@ -3,7 +3,7 @@
  *
  *   cc write.c -o write $(pkg-config --cflags --libs hooksess hooksess_testing) -lm && ./write DIRECTORY
  *
- * The files beside this one were written so by commit d10ea769, in which hooks still counted their own steps and saved
+ * Commit d10ea769 wrote the files in this folder in this way, in which hooks still counted their own steps and saved
  * their own positions. Do not write them again: they stand for the checkpoints of that time. */
 #include "every_hook.h"
 
