@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-packages.sh build|train|libtorch|mpi|tensorflow|test|nightly|package|cross...: installs what is missing for it, on Debian. Runs
-# as root, or with sudo.
+# install-packages.sh build|train|libtorch|ggml|mpi|tensorflow|test|nightly|package|cross...: installs what is missing for it, on
+# Debian. Runs as root, or with sudo.
 set -eu
 packages="cmake gcc libc6-dev libisal-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
 for what in "$@"; do
@@ -10,13 +10,14 @@ for what in "$@"; do
     nightly) packages="$packages codespell iproute2 libclang-rt-dev zsh" ;;
     train) packages="$packages dataset-fashion-mnist libopenblas-dev python3-venv" ;;
     libtorch) packages="$packages dataset-fashion-mnist g++ libtorch-dev" ;;
+    ggml) packages="$packages ca-certificates dataset-fashion-mnist g++ python3 python3-venv" ;;
     mpi) packages="$packages libopenmpi-dev openmpi-bin" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
     test) packages="$packages ca-certificates clang g++ groff-base libcmocka-dev mandoc protobuf-compiler python3 python3-venv"
           packages="$packages chromium chromium-driver fonts-dejavu-core git procps" ;;
     package) packages="$packages build-essential debhelper dh-python libcmocka-dev libopenmpi-dev lintian python3 python3-numpy" ;;
     cross) packages="$packages dpkg-dev g++ g++-aarch64-linux-gnu gcc-aarch64-linux-gnu musl-tools python3 qemu-user xz-utils" ;;
-    *) echo "install-packages.sh: '$what' is unknown: choose build, train, libtorch, mpi, tensorflow, test, nightly, package or cross" >&2; exit 2 ;;
+    *) echo "install-packages.sh: '$what' is unknown: choose build, train, libtorch, ggml, mpi, tensorflow, test, nightly, package or cross" >&2; exit 2 ;;
     esac
 done
 

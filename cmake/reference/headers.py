@@ -191,7 +191,8 @@ def section(text):
 
 
 def parse_c(path, text):
-    text = re.sub(r"^static inline .*?^}\n", "", taken_lines(text), flags=re.S | re.M)  # parts of macros
+    text = re.sub(r"^static inline ([^{]*?\bhs_(?!_)\w+\([^{]*\))\n\{.*?^}\n", r"HS_API \1;\n", taken_lines(text), flags=re.S | re.M)
+    text = re.sub(r"^static inline .*?^}\n", "", text, flags=re.S | re.M)  # parts of macros
     head, entries, pending, joins = None, [], None, False
     found = list(pieces(text, ";"))
     for i, (kind, piece, gap) in enumerate(found):

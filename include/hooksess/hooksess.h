@@ -125,6 +125,7 @@
 /* Not included:
  *   hooksess.hpp                 C++17
  *   torch.hpp                    tensors, modules and optimizers of LibTorch, C++17
+ *   ggml.h                       tensors of ggml
  *   cuda.h                       variables in the memory of a CUDA device; a separate library
  *   mpi.h                        a group of processes over MPI; a separate library
  *   simulation.h                 a simulated group of processes; testing.h includes it

@@ -55,7 +55,8 @@ def main():
     flags = ["-Wall", "-Wpedantic", "-Werror", "-Wno-unused", "-fsyntax-only", f"-I{include}", f"-I{here}"]
     n = failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(set(pathlib.Path(include).rglob("*.h*")) - {pathlib.Path(include, "hooksess/torch.hpp")}):  # needs LibTorch
+        needs_more = {pathlib.Path(include, "hooksess", name) for name in ("torch.hpp", "ggml.h")}  # LibTorch, ggml
+        for path in sorted(set(pathlib.Path(include).rglob("*.h*")) - needs_more):
             for number, lines in samples(path):
                 n += 1
                 source = pathlib.Path(folder, f"sample_{n}.c")
