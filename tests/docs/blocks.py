@@ -29,6 +29,7 @@ With --empty, each frame must also fail, or not compile, if one of its blocks is
 Frames may include the headers in frames/. In the shell, the programs in stubs/ replace programs that need a cluster or a network
 service. `python3` is the Python that runs this script.
 The shell's directory has links to the folders of the source.
+If GGML is set, the directory has this folder as `ggml`: ggml's source, or what replaces it.
 Variables of the shell: CC, CXX, SOURCE (the source), PREFIX (the installed library), TENSORFLOW_ROOT.
 """
 import os
@@ -228,6 +229,8 @@ class Tester:
         for path in SOURCE.iterdir():
             if path.is_dir() and path.name != "build" and not path.name.startswith("."):
                 (work / path.name).symlink_to(path)
+        if "GGML" in os.environ:
+            (work / "ggml").symlink_to(os.environ["GGML"])
         script, expected, unused = ["set +m"], [], None
         for block in blocks:
             if block.file:
@@ -306,8 +309,8 @@ def test(prefix, document, empty):
                 raise block.wrong("only c, cpp and cmake have frames")
             if block.frame or block.language not in LINES:
                 continue
-            if "<hooksess/torch.hpp>" in block.text and block.file:
-                continue  # it needs data and LibTorch's flags; the sh block that uses the file has both
+            if block.file and re.search(r"<hooksess/(torch\.hpp|ggml\.h)>", block.text):
+                continue  # it needs the engine's flags; the sh block that uses the file has them
             if block.is_program():
                 tester.program(block.language, block.source(), block.exit, block.wrong)
                 programs += 1

@@ -30,9 +30,24 @@ if(HOOKSESS_INSTALL AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE AND TARG
   if(NOT Torch_FOUND OR NOT EXISTS /usr/share/datasets/fashion-mnist)
     list(REMOVE_ITEM documents docs/guide/libtorch.md)
   endif()
+  if(NOT TARGET ggml)
+    list(REMOVE_ITEM documents docs/guide/ggml.md)
+  endif()
   foreach(document IN LISTS documents)
     string(REGEX REPLACE "^docs/|[.]md$" "" name ${document})
     string(REPLACE / - name ${name})
     docs_test(${name} ${CMAKE_CURRENT_LIST_DIR}/blocks.py ${prefix} ${PROJECT_SOURCE_DIR}/${document})
   endforeach()
+  if(TARGET ggml)
+    # ggml as this build has compiled it, for the project of docs/guide/ggml.md.
+    file(
+      GENERATE
+      OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/docs/ggml/CMakeLists.txt
+      CONTENT
+        "add_library(ggml INTERFACE)
+target_include_directories(ggml SYSTEM INTERFACE ${HOOKSESS_GGML}/include)
+target_link_libraries(ggml INTERFACE $<TARGET_FILE:ggml> $<TARGET_FILE:ggml-cpu> $<TARGET_FILE:ggml-base> stdc++ m pthread dl)
+")
+    set_property(TEST docs/guide-ggml APPEND PROPERTY ENVIRONMENT "GGML=${CMAKE_CURRENT_BINARY_DIR}/docs/ggml")
+  endif()
 endif()
