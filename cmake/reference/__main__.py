@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""python3 cmake/reference man|html|completions OUTPUT [--tool COMMAND]: writes the man pages, the reference as HTML, or shell completions.
+"""python3 cmake/reference man|html|completions|abi OUTPUT [--tool COMMAND]: writes the man pages, the reference as HTML, shell completions,
+or the declarations for `hooksess abi`.
 
 The text comes from the headers, the pages of docs/ and the help texts of the command. Without --tool, the page of the
 command is left out. OUTPUT is removed first.
@@ -13,6 +14,7 @@ import re
 import shutil
 import sys
 
+import abi
 import complete
 import headers
 import markup
@@ -80,7 +82,7 @@ def write_man(output, found, command):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("man", "html", "completions"))
+    parser.add_argument("what", choices=("man", "html", "completions", "abi"))
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--tool", help="the command `hooksess`, which prints its help texts")
     options = parser.parse_args()
@@ -94,7 +96,9 @@ def main():
         (options.output / "_hooksess").write_text(complete.zsh(command))
         return
     found = headers.parse(ROOT / "include/hooksess")
-    if options.what == "man":
+    if options.what == "abi":
+        abi.write(options.output / "abi.inc", found)
+    elif options.what == "man":
         write_man(options.output, found, command)
     else:
         web.write(options.output, ROOT, found, command, version())

@@ -60,6 +60,7 @@ int events_cat(const struct call *call);
 int events_check(const struct call *call);
 int events_compact(const struct call *call);
 int events_plot(const struct call *call);
+int abi_command(const struct call *call);
 int status_command(const struct call *call);
 int outcome_command(const struct call *call);
 int verify_resume(const struct call *call);

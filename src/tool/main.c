@@ -8,6 +8,7 @@
  *   checkpoint_list.c    lists the checkpoints of a directory
  *   events_*.c           one command each; events.c reads events
  *   chart*.c             draws charts: in the terminal, and as SVG
+ *   abi_command.c        prints the declarations of the headers, which cmake/reference/abi.py finds at build time
  *   status_command.c, outcome_command.c
  *                        one command each; run_files.c reads the files that a run writes about itself
  *   verify_resume.c      the command; trial_run.c runs a trial as a process, record.c compares the records of two trials
@@ -314,6 +315,31 @@ static const struct command commands[] = {
       [OPTION_KEEP] = true},
      verify_resume,
      NULL},
+    {"abi",
+     NULL,
+     "[--json]",
+     "print structs, enums and functions of the library",
+     "Prints the declarations in the headers of the library's version, for bindings to\n"
+     "other languages: structs with the offset and the size of each field, enums,\n"
+     "function types, and functions.\n"
+     "\n"
+     "--json prints one object:\n"
+     "\n"
+     "  \"version\"    of the library\n"
+     "  \"structs\"    \"name\", \"header\", \"kind\" (struct or union), \"bytes\", \"grows\"\n"
+     "               (it begins with its size), and \"fields\": \"name\", \"type\",\n"
+     "               \"count\" (of an array), \"offset\", \"bytes\", \"comment\", and\n"
+     "               \"default\": what 0 means, as the comment says\n"
+     "  \"enums\"      \"name\" (may be null), \"header\", \"constants\": \"name\", \"value\"\n"
+     "  \"macros\"     numbers: \"name\", \"header\", \"value\"\n"
+     "  \"types\"      \"name\", \"header\", \"declaration\": opaque structs, and types of\n"
+     "               functions\n"
+     "  \"functions\"  \"name\", \"header\", \"library\", \"returns\", \"parameters\": \"name\",\n"
+     "               \"type\"\n",
+     0,
+     {[OPTION_JSON] = true},
+     abi_command,
+     no_findings},
     {NULL, NULL, NULL, NULL, NULL, 0, {false}, NULL, NULL},
 };
 

@@ -28,7 +28,7 @@ foreach(preloaded IN LISTS tool_preloaded)
                                                                                         ${PROJECT_BINARY_DIR}/tests/tool)
 endforeach()
 
-set(tool_tests command ls stat cat verify diff convert hostile events plot resume status)
+set(tool_tests abi command ls stat cat verify diff convert hostile events plot resume status)
 if(NOT HOOKSESS_SANITIZE) # sanitizers reserve more address space than the tests leave
   list(APPEND tool_tests short_memory)
 endif()
