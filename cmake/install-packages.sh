@@ -7,7 +7,7 @@ packages="cmake gcc libc6-dev libisal-dev libprotobuf-c-dev make pkg-config prot
 for what in "$@"; do
     case $what in
     build) ;;
-    nightly) packages="$packages codespell iproute2 libclang-rt-dev zsh" ;;
+    nightly) packages="$packages codespell gfortran iproute2 libclang-rt-dev rustc zsh" ;;
     train) packages="$packages dataset-fashion-mnist libopenblas-dev python3-venv" ;;
     libtorch) packages="$packages dataset-fashion-mnist g++ libtorch-dev" ;;
     ggml) packages="$packages ca-certificates dataset-fashion-mnist g++ python3 python3-venv" ;;

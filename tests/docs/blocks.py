@@ -147,6 +147,7 @@ class Tester:
             "CC": CC, "CXX": CXX, "PREFIX": str(prefix), "SOURCE": str(SOURCE), "HOME": str(directory), "LC_ALL": "C.UTF-8",
             "PATH": f"{HERE}/stubs:{prefix}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
             "PYTHONPATH": f"{HERE}/stubs",
+            "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup")),  # HOME is another one
             "LD_LIBRARY_PATH": self.libraries,
             "PKG_CONFIG_PATH": f"{self.libraries}/pkgconfig", "CMAKE_PREFIX_PATH": str(prefix)}
 
