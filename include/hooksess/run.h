@@ -124,9 +124,13 @@ typedef struct hs_run_values hs_run_values;
 /* Returns the number of results: the names, or the leaves of a tree, depth first. */
 HS_API size_t hs_run_values_count(const hs_run_values *values);
 /* Returns a result by position, or by path: "metrics/loss" in dicts, "0/1" in lists, the name itself in `names`. NULL: it
- * does not exist, or is an op. The tensor may be in device memory (hs_tensor_host). */
+ * does not exist, or is an op. The tensor may be in device memory (hs_run_values_host). */
 HS_API const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index);
 HS_API const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path);
+/* Sets *host to a result in host memory. A result in device memory is copied once for all hooks of the run. Valid as long
+ * as the results; if it has more than 64 KiB on a device, until the next call. HS_INVALID_ARGUMENT: the result does not
+ * exist, or is an op. Others: as hs_tensor_host. */
+HS_API hs_code hs_run_values_host(const hs_run_values *values, size_t index, hs_tensor *host, hs_error *err);
 /* Returns the first element of a result as a double, also from device memory. NaN also if the result does not exist, or is
  * an op, strings or complex. */
 HS_API double hs_run_values_number(const hs_run_values *values, size_t index);

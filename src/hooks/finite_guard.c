@@ -58,7 +58,6 @@ typedef struct {
     size_t ends[STAGES];             /* the index after the last name of each stage */
     hs__spikes spikes;               /* one series for each loss */
     hs__number learning_rate;
-    hs_host_copy copy;
     const hs_env *session_env;
     finding found; /* in the last inspected run */
     bool rollback_pending;
@@ -122,7 +121,7 @@ static hs_code inspect(finite_guard *hook, const hs_run_values *values, hs_error
         hs_code code = check_type(name, value->dtype, err);
         if (code)
             return code;
-        if ((code = hs_tensor_host(value, &hook->copy, &host, err))) {
+        if ((code = hs_run_values_host(values, i, &host, err))) {
             hs_error_prefix(err, "tensor '%s'", name);
             return code;
         }
@@ -517,7 +516,6 @@ static void destroy(void *self)
 {
     finite_guard *hook = self;
     const hs_env *env = &hook->base.env;
-    hs_host_copy_free(&hook->copy);
     hs__spikes_free(&hook->spikes, env);
     hs__free(env, (void *)hook->texts);
     hs__hook_free(hook);
@@ -633,7 +631,6 @@ static hs_code fill(void *self, const void *given, hs_error *err)
                                    .counts_runs = true,
                                    .optional = true,
                                    .no_last = "the guard checks runs"};
-    hook->copy.env = &hook->base.env;
     hook->options = (hs_finite_guard_options){
         .policy = o->policy,
         .spike_zscore = o->spike_zscore != 0 ? o->spike_zscore : 7,

@@ -46,17 +46,16 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 }
 
 /* Tensors that are not real numbers are shown by type and shape. */
-static void append_value(char line[LINE], const hs_tensor *value, const hs_env *env)
+static void append_value(char line[LINE], const hs_run_values *values, size_t index)
 {
-    hs_host_copy copy = {.env = env};
+    const hs_tensor *value = hs_run_values_tensor(values, index);
     hs_tensor host;
     size_t size = hs_dtype_size(value->dtype), n = size ? value->bytes / size : 0;
     char shape[HS_SHAPE_TEXT_SIZE];
     hs_shape of = hs_tensor_shape(value);
     if (value->dtype == HS_STRING || value->dtype == HS_COMPLEX64 || value->dtype == HS_COMPLEX128 ||
-        hs_tensor_host(value, &copy, &host, NULL)) {
+        hs_run_values_host(values, index, &host, NULL)) {
         hs__append(line, LINE, "%s %s", hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape));
-        hs_host_copy_free(&copy);
         return;
     }
     const char *open = value->rank ? "[" : "", *close = value->rank ? n > SHOWN_ELEMENTS ? " ...]" : "]" : "";
@@ -64,7 +63,6 @@ static void append_value(char line[LINE], const hs_tensor *value, const hs_env *
     for (size_t i = 0; i < n && i < SHOWN_ELEMENTS; i++)
         hs__append(line, LINE, i ? " %.9g" : "%.9g", hs_tensor_number(&host, i));
     hs__append(line, LINE, "%s", close);
-    hs_host_copy_free(&copy);
 }
 
 /* step -1: the graph has no global step. */
@@ -105,7 +103,7 @@ static void log_values(const logging_tensor *hook, hs_raw_session *session, cons
         if (!is_computed(hook, session, i, step))
             hs__append(line, sizeof line, "not computed in this step");
         else
-            append_value(line, hs_run_values_tensor(values, i), hook->session_env);
+            append_value(line, values, i);
     }
     if (elapsed)
         hs_log(hook->session_env, HS_LOG_INFO, "%s (%s)", line, hs__secs_text(secs, *elapsed));

@@ -13,7 +13,6 @@ typedef struct {
     char *tensor;
     const char *names[2];
     bool stop, begins; /* begins: the next run is the first since the session was created */
-    hs_host_copy copy;
     const hs_env *session_env;
 } nan_tensor;
 
@@ -59,7 +58,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor '%s' is of type %s, which cannot be NaN", hook->tensor,
                             hs_dtype_name(value->dtype));
     if (value->memory) {
-        hs_code code = hs_tensor_host(value, &hook->copy, &copy, err);
+        hs_code code = hs_run_values_host(values, 0, &copy, err);
         if (code) {
             hs_error_prefix(err, "tensor '%s'", hook->tensor);
             return code;
@@ -88,7 +87,6 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static void destroy(void *self)
 {
     nan_tensor *hook = self;
-    hs_host_copy_free(&hook->copy);
     hs_env_free(&hook->base.env, hook->tensor);
     hs__hook_free(hook);
 }
@@ -122,7 +120,6 @@ static hs_code fill(void *self, const void *given, hs_error *err)
     hs_code code = hs__hook_when(hook, &when, err);
     if (code)
         return code;
-    hook->copy.env = &hook->base.env;
     hook->stop = options->on_nan == HS_NAN_STOP;
     if (!(hook->tensor = hs__hook_text(hook, options->tensor, err)))
         return HS_RESOURCE_EXHAUSTED;

@@ -101,7 +101,7 @@ static hs_code read_tensors(hs__scalar_rows *rows, const hs_run_values *values, 
     for (size_t i = 0; i < rows->n_tensors; i++) {
         const hs_tensor *value = hs_run_values_tensor(values, i);
         hs_tensor host;
-        hs_code code = value ? hs_tensor_host(value, &rows->copy, &host, err) : HS_OK;
+        hs_code code = value ? hs_run_values_host(values, i, &host, err) : HS_OK;
         if (code)
             return code;
         rows->scalars[i].step = rows->step;
@@ -291,7 +291,6 @@ void hs__scalar_rows_destroy(void *self)
     const hs_env *env = &rows->base.env;
     if (rows->sink.destroy)
         rows->sink.destroy(rows->sink_self);
-    hs_host_copy_free(&rows->copy);
     hs_env_free(env, (void *)rows->labels);
     hs_env_free(env, (void *)rows->tensors);
     hs_env_free(env, (void *)rows->metrics);
@@ -330,7 +329,6 @@ hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_option
         (rows->n_metrics && !(rows->metrics = hs__hook_names(rows, options->metrics, err))))
         return HS_RESOURCE_EXHAUSTED;
     rows->args = (hs_run_args)HS_INIT(hs_run_args, .names = rows->tensors);
-    rows->copy.env = env;
 
     const size_t n = rows->n_tensors + rows->n_metrics;
     rows->seen = hs__alloc(env, rows->n_metrics + 1, sizeof *rows->seen);

@@ -28,7 +28,6 @@ typedef struct hs__scalar_rows {
     hs_scalar *scalars;    /* a row: first the tensors, then the metrics, then the end of the list */
     hs__seen_metric *seen; /* of each metric */
     hs_run_args args;      /* the tensors */
-    hs_host_copy copy;
     const hs_env *session_env;
     hs_raw_session *session;      /* NULL: not created yet, or closed */
     bool has_begun;               /* the next four are valid */

@@ -14,6 +14,10 @@ void hs__run_plan_free(hs__run_plan *plan)
                             (void *)plan->feeders, plan->watches, plan->copies};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hs__free(env, blocks[i]);
+    for (size_t i = 0; i < plan->hosts_capacity; i++)
+        hs_host_copy_free(&plan->hosts[i].memory);
+    hs__free(env, plan->hosts);
+    hs_host_copy_free(&plan->large.memory);
 }
 
 /* Reserves room for every known node, because each is fetched and fed at most once. */
@@ -244,29 +248,75 @@ const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char
     return NULL;
 }
 
-static double first_number(const hs_tensor *tensor)
+/* Copies of values up to this size are kept until the next run; of larger ones, only the last. */
+enum { KEPT_BYTES = 1 << 16 };
+
+static hs_code find_host_value(hs__run_plan *plan, uint32_t fetch, size_t bytes, hs__host_value **found, hs_error *err)
 {
-    char element[16]; /* the size of the largest type */
-    if (!tensor)
-        return (double)NAN;
-    if (!tensor->memory)
-        return hs_tensor_number(tensor, 0);
-    size_t size = hs_dtype_size(tensor->dtype);
-    if (tensor->bytes < size || tensor->dtype == HS_STRING ||
-        tensor->memory->to_host(tensor->memory->user, element, tensor->data, size, NULL))
-        return (double)NAN;
-    hs_tensor host = hs_tensor_of(tensor->dtype, HS_SCALAR, element);
-    return hs_tensor_number(&host, 0);
+    const size_t before = plan->hosts_capacity;
+    *found = &plan->large;
+    if (bytes > KEPT_BYTES)
+        return HS_OK;
+    hs_code code = hs__reserve(plan->env, &plan->hosts, &plan->hosts_capacity, fetch + 1, sizeof *plan->hosts, err);
+    if (code)
+        return code;
+    memset(plan->hosts + before, 0, (plan->hosts_capacity - before) * sizeof *plan->hosts);
+    *found = &plan->hosts[fetch];
+    return HS_OK;
+}
+
+hs_code hs_run_values_host(const hs_run_values *values, size_t index, hs_tensor *host, hs_error *err)
+{
+    const hs_tensor *value = hs_run_values_tensor(values, index);
+    hs__host_value *copy;
+    hs__clear(err);
+    if (!value || !host)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_values_host: %s",
+                            host ? "there is no such value" : "host is NULL");
+    *host = *value;
+    if (!value->memory)
+        return HS_OK;
+    hs__run_plan *plan = values->plan;
+    const uint32_t fetch = (uint32_t)(value - plan->call.values);
+    hs_code code = find_host_value(plan, fetch, value->bytes, &copy, err);
+    if (code)
+        return code;
+    if (copy->run == plan->runs && copy->fetch == fetch) {
+        host->data = copy->memory.data;
+        host->memory = NULL;
+        return HS_OK;
+    }
+    copy->memory.env = plan->env;
+    copy->run = 0;
+    if ((code = hs_tensor_host(value, &copy->memory, host, err)))
+        return code;
+    copy->run = plan->runs;
+    copy->fetch = fetch;
+    return HS_OK;
 }
 
 double hs_run_values_number(const hs_run_values *values, size_t index)
 {
-    return first_number(hs_run_values_tensor(values, index));
+    const hs_tensor *value = hs_run_values_tensor(values, index);
+    char element[16]; /* the size of the largest type */
+    hs_tensor host;
+    if (!value || value->dtype == HS_STRING || value->bytes < hs_dtype_size(value->dtype))
+        return (double)NAN;
+    if (value->memory && value->bytes > KEPT_BYTES) { /* copies only the element */
+        hs_tensor first = hs_tensor_of(value->dtype, HS_SCALAR, value->data);
+        first.memory = value->memory;
+        host = hs_tensor_of(value->dtype, HS_SCALAR, element);
+        return hs__tensor_to_host(NULL, &first, element, NULL) ? (double)NAN : hs_tensor_number(&host, 0);
+    }
+    return hs_run_values_host(values, index, &host, NULL) ? (double)NAN : hs_tensor_number(&host, 0);
 }
 
 double hs_run_values_number_at(const hs_run_values *values, const char *path)
 {
-    return first_number(hs_run_values_tensor_at(values, path));
+    for (size_t i = 0; path && i < hs_run_values_count(values); i++)
+        if (strcmp(values->request->paths[i], path) == 0)
+            return hs_run_values_number(values, i);
+    return (double)NAN;
 }
 
 const hs_run_options *hs_run_values_options(const hs_run_values *values)

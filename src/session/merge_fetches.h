@@ -12,7 +12,7 @@
  * own plan (run_stack.c). */
 
 struct hs_run_values {
-    const struct hs__run_plan *plan;
+    struct hs__run_plan *plan;
     const hs__request *request; /* NULL: nothing was requested */
 };
 
@@ -22,6 +22,13 @@ typedef struct {
     uint64_t fetched_in, fed_in;
     uint32_t fetch, feed;
 } hs__node_slot;
+
+/* The copy on the host of a value in memory of a device, for all hooks of a run. */
+typedef struct {
+    uint64_t run; /* hs__run_plan.runs when it was made; 0: not yet */
+    uint32_t fetch;
+    hs_host_copy memory;
+} hs__host_value;
 
 typedef struct hs__run_plan {
     const hs_env *env;
@@ -41,6 +48,10 @@ typedef struct hs__run_plan {
     bool in_use;               /* a requester may still read the values */
     void *copies;              /* of values that another run would have overwritten */
     size_t copies_capacity;
+    uint64_t runs;         /* number of this run: host values of others are outdated */
+    hs__host_value *hosts; /* by fetch */
+    size_t hosts_capacity;
+    hs__host_value large; /* the last one that is too large to keep all such */
 } hs__run_plan;
 
 void hs__run_plan_free(hs__run_plan *plan);
@@ -50,6 +61,7 @@ static inline void hs__run_plan_reuse(hs__run_plan *plan)
 {
     plan->call.metadata = (hs_bytes){NULL, 0};
     plan->in_use = false;
+    plan->runs++;
 }
 /* Begins a run with an empty plan. */
 static inline void hs__run_plan_begin(hs__run_plan *plan, uint64_t number)

@@ -147,7 +147,7 @@ static void a_queue_copies_from_the_device(void **state)
     assert_true(bare_number(b, "q/size") == 0);
 }
 
-/* hs_run_values_number copies one element to the host. */
+/* hs_run_values_number copies to the host once in a run. */
 static void a_session_reads_numbers_of_the_device(void **state)
 {
     bare *b = *state;
@@ -159,6 +159,8 @@ static void a_session_reads_numbers_of_the_device(void **state)
     assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("w")), &values, &b->err), &b->err);
     assert_true(hs_run_values_number(values, 0) == 2.5);
     d.broken = true;
+    assert_true(hs_run_values_number_at(values, "w") == 2.5); /* the same copy */
+    assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("w")), &values, &b->err), &b->err);
     assert_true(hs_run_values_number(values, 0) != hs_run_values_number(values, 0)); /* NaN */
     hs_session_close(session, NULL);
 }

@@ -132,7 +132,11 @@ static int teardown(void **state)
     return 0;
 }
 
-static void start(program *p, bool has_parameters, hs_hook hook)
+/* start(p, has_parameters, hooks...) */
+#define start(p, has_parameters, ...)                                                                                      \
+    start_with((p), (has_parameters),                                                                                      \
+               HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = (p)->directory, .every_n_steps = 3), __VA_ARGS__))
+static void start_with(program *p, bool has_parameters, const hs_hook *hooks)
 {
     if (has_parameters) {
         p->parameters = allocate(N);
@@ -145,12 +149,8 @@ static void start(program *p, bool has_parameters, hs_hook hook)
     hs_cuda_variable(p->cuda, p->graph, "moments", HS_FLOAT, HS_SHAPE(N), &p->moments);
     hs_cuda_value(p->cuda, p->graph, "loss", HS_FLOAT, HS_SCALAR, &p->loss);
     hs_graph_global_step(p->graph, NULL, &p->step);
-    p->session = hs_session_open(
-        hs_graph_backend(p->graph),
-        HS_SESSION_OPTIONS(.checkpoint_dir = p->directory,
-                           .hooks =
-                               HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = p->directory, .every_n_steps = 3), hook)),
-        &p->err);
+    p->session = hs_session_open(hs_graph_backend(p->graph),
+                                 HS_SESSION_OPTIONS(.checkpoint_dir = p->directory, .hooks = hooks), &p->err);
 }
 
 static void train_to(program *p, int64_t last)
@@ -252,6 +252,20 @@ static void a_value_is_copied_when_a_hook_is_due(void **state)
     for (int i = 0; i < n_losses; i++)
         assert_true(losses[i] == floor(losses[i]) && losses[i] >= 1 && (i == 0 || losses[i] == losses[i - 1] + 2));
     assert_true(n_losses >= 2);
+}
+
+static void hooks_share_the_copy_of_a_value(void **state)
+{
+    program *p = *state;
+    n_losses = 0;
+    start(p, true, HS_HOOK(.ops = &reader), hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 1),
+          hs_nan_tensor(.tensor = "loss"));
+    train_to(p, 1); /* the saves copy other memory at steps 0 and 3 */
+    const int before = fake_cuda_calls("cuMemcpyDtoHAsync_v2");
+    train_to(p, 2);
+    assert_int_equal(fake_cuda_calls("cuMemcpyDtoHAsync_v2"), before + 1);
+    assert_int_equal(n_losses, 2);
+    assert_true(losses[1] == 2);
 }
 
 static void a_loss_on_the_device_that_is_nan_ends_the_training(void **state)
@@ -460,6 +474,7 @@ int main(void)
         over_driver(the_program_reads_the_restored_values),
         over_driver(a_save_copies_in_pieces),
         over_driver(a_value_is_copied_when_a_hook_is_due),
+        over_driver(hooks_share_the_copy_of_a_value),
         over_driver(a_loss_on_the_device_that_is_nan_ends_the_training),
         over_driver(host_memory_is_an_error),
         over_driver(freed_memory_is_an_error),
