@@ -147,19 +147,19 @@ typedef struct hs_backend_ops {
      * HS_FAILED_PRECONDITION: the variable is not initialized. With HS_VARIABLE_MOVES, value->data is NULL while the
      * variable has no memory; checkpoints record that. */
     hs_code (*read_variable)(void *session, size_t index, hs_tensor *value, hs_error *err);
-    /* Sets a variable to a host tensor of its dtype and shape. With HS_VARIABLE_MOVES, a variable without memory gets some
-     * first. If value->data is NULL, the variable had no memory when it was saved: set it to its first value, or do nothing
-     * if it still has none. */
+    /* Sets a variable to a host tensor of its dtype and shape, or to the memory that lend_variable lent. With
+     * HS_VARIABLE_MOVES, a variable without memory gets some first. If value->data is NULL, the variable had no memory when
+     * it was saved: set it to its first value, or do nothing if it still has none. */
     hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);
     hs_code (*global_step)(void *session, int64_t *step, hs_error *err);
     /* Installs a guard. Views of variables in host memory then stay valid until before_write was called for them. Before a
      * guard is replaced, or the session is closed, before_write is called with HS_ANY_VARIABLE, and `released` if that
      * returned true. NULL: saves copy everything before the next run. */
     void (*guard)(void *session, hs_write_guard guard);
-    /* Sets *memory to the variable's host memory, initialized or not. The caller fills it, then calls write_variable with
-     * it; until then nothing may use the variable. NULL or a failure: the value is copied. With HS_VARIABLE_MOVES, a
-     * variable without memory gets some, of zeros. Any failure but HS_UNIMPLEMENTED then fails the restore, before anything
-     * is changed. */
+    /* Sets *memory to the variable's memory, initialized or not; on a device only if its hs_memory has `wait`. The caller
+     * fills it, then calls write_variable with it; until then nothing may use the variable. NULL or a failure: the value is
+     * copied. With HS_VARIABLE_MOVES, a variable without memory gets some, of zeros. Any failure but HS_UNIMPLEMENTED then
+     * fails the restore, before anything is changed. */
     hs_code (*lend_variable)(void *session, size_t index, hs_tensor *memory, hs_error *err);
     /* Creates a handle with which another thread can call `run` and `close` concurrently. Its ops have private outputs, and
      * must not access variables (HS_FAILED_PRECONDITION). One thread at a time uses the handle, and may close it after

@@ -138,7 +138,7 @@ typedef struct hs_save_options {
  *   HS_DATA_LOSS             in a group, a variable differs between the ranks
  *
  * If only the state file cannot be replaced, the call fails, but the checkpoint is complete. Returns when the data is on
- * disk. Memory: 16 MiB, and 8 MiB for each further shard; on rank 0 of a group 32 MiB more.
+ * disk. Memory: 16 MiB, and 8 MiB for each further shard; for variables on a device, and on rank 0 of a group, 32 MiB more.
  *
  * background   Returns when the state is copied, and hs_saver_poll reports the rest. If the previous background save failed
  *              and was not polled, this call returns that failure and saves nothing. Memory: as much as the variables. In a

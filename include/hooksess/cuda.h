@@ -11,9 +11,9 @@
  *     hs_cuda_variable(cuda, g, "parameters", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.device_memory);
  *     hs_cuda_value(cuda, g, "loss", HS_FLOAT, HS_SCALAR, &model.device_loss);
  *
- * Copies: they begin after the work that the program's stream has at that time, and run on a stream of the object. The call
- * returns when the copy is finished. The device is never synchronized. Two buffers of 8 MiB in pinned memory serve all
- * copies.
+ * Copies: they begin after the work that the program's stream has at that time, and run on a stream of the object. The
+ * device is never synchronized. Saves and restores copy in pieces of at most 8 MiB through pinned memory. A save needs at
+ * most 32 MiB of it, a restore 64 MiB, whatever the size of the variables; the object keeps it until it is freed.
  *
  * Memory: device memory, managed memory, and host memory that CUDA has registered, of the device's primary context, which
  * CUDA's runtime uses.

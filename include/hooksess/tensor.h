@@ -79,15 +79,25 @@ template <class... T> constexpr hs_shape hs__shape(T... dims)
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
-/* Access to a device's memory. to_host and from_host return when the copy is finished, maybe with an error of earlier work
- * on the device. `device` may be inside a tensor: a save copies pieces of 8 MiB. The session's thread calls them, also for
- * background saves; for other tensors, the thread that reads them. The struct must outlive its tensors. */
+/* Access to a device's memory. A device that only copies has to_host and from_host. They may return an error of earlier
+ * work on the device. `device` may be inside a tensor: large variables are copied in pieces of 8 MiB. The session's thread
+ * calls them, also for background saves; for other tensors, the thread that reads them. With `wait`, any thread calls any
+ * of the functions, several at the same time. The struct must outlive its tensors. */
 typedef struct hs_memory {
     size_t size;
     int32_t device_type; /* as in DLPack: 2 is CUDA, 10 ROCm */
     int32_t device_id;
     hs_code (*to_host)(void *user, void *host, const void *device, size_t bytes, hs_error *err);
     hs_code (*from_host)(void *user, void *device, const void *host, size_t bytes, hs_error *err);
+    /* Returns when the copies to and from the memory at `host`, the address that they got, are finished. Copies of one
+     * address are not in progress at the same time. NULL: to_host and from_host return when the copy is finished */
+    hs_code (*wait)(void *user, const void *host, hs_error *err);
+    /* The copies that begin later wait for the work that the program has enqueued, until the next call. The session's
+     * thread calls it before it copies. NULL: to_host and from_host wait */
+    hs_code (*mark)(void *user, hs_error *err);
+    /* Allocate and free host memory for copies in pieces, such as pinned memory. NULL: the library allocates it */
+    hs_code (*allocate_host)(void *user, size_t bytes, void **host, hs_error *err);
+    void (*free_host)(void *user, void *host);
     /* Allocates `bytes` for a variable whose pointer is NULL when it is restored. The program frees it. NULL: such a
      * restore fails with HS_FAILED_PRECONDITION */
     hs_code (*allocate)(void *user, size_t bytes, void **device, hs_error *err);

@@ -177,20 +177,17 @@ hs_code hs__session_write(const hs_raw_session *session, size_t index, const cha
 }
 
 hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_variable *variable, size_t bytes,
-                         void **host, hs_error *err)
+                         hs_tensor *memory, hs_error *err)
 {
-    hs_tensor memory;
     hs_error cause = {0};
-    *host = NULL;
+    *memory = (hs_tensor){.data = NULL};
     if (!session->ops.lend_variable)
         return HS_OK;
     hs_code code =
-        hs__normalize_error(session->ops.lend_variable(session->handle, index, &memory, &cause), variable->name, &cause);
-    if (code)
-        return variable->flags & HS_VARIABLE_MOVES && code != HS_UNIMPLEMENTED ? hs__error_copy(err, &cause) : HS_OK;
-    if (!memory.memory && memory.bytes == bytes)
-        *host = memory.data;
-    return HS_OK;
+        hs__normalize_error(session->ops.lend_variable(session->handle, index, memory, &cause), variable->name, &cause);
+    if (code || memory->bytes != bytes)
+        memory->data = NULL;
+    return code && variable->flags & HS_VARIABLE_MOVES && code != HS_UNIMPLEMENTED ? hs__error_copy(err, &cause) : HS_OK;
 }
 
 hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,

@@ -118,10 +118,10 @@ hs_code hs__session_read(const hs_raw_session *session, size_t index, const char
 /* Sets the variable to a host tensor, or to its first value if value->data is NULL. */
 hs_code hs__session_write(const hs_raw_session *session, size_t index, const char *name, const hs_tensor *value,
                           hs_error *err);
-/* Call before writing. Allocates the variable's memory if it does not exist. Sets *host to host memory of `bytes` for the
- * caller to fill, or to NULL: the caller must use hs__session_write. */
+/* Call before writing. Allocates the variable's memory if it does not exist. Sets *memory to the memory of `bytes` for
+ * the caller to fill, maybe on a device; without data, the caller must use hs__session_write. */
 hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_variable *variable, size_t bytes,
-                         void **host, hs_error *err);
+                         hs_tensor *memory, hs_error *err);
 /* Sets *has to whether the variable has memory. Reads no value. */
 hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
                                hs_error *err);

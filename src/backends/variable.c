@@ -3,6 +3,7 @@
  * memory, hs__variable_reset and hs__variable_write set the values. */
 #include "backends/variable.h"
 
+#include "base/device.h"
 #include "base/tensor.h"
 
 #include <stdlib.h>
@@ -116,29 +117,13 @@ hs_code hs__variable_place(const hs_variable_def *def, bool allocate, hs_tensor 
     return code;
 }
 
-static hs_code copy_to_device(const hs_tensor *to, const void *from, hs_error *err)
-{
-    return hs__normalize_error(to->memory->from_host(to->memory->user, to->data, from, to->bytes, err),
-                               "hs_memory.from_host", err);
-}
-
-static hs_code clear_device(const hs_tensor *to, hs_error *err)
-{
-    void *zeros = calloc(to->bytes, 1);
-    if (!zeros)
-        return hs__no_memory(err, to->bytes, "it");
-    hs_code code = copy_to_device(to, zeros, err);
-    free(zeros);
-    return code;
-}
-
 hs_code hs__variable_reset(const hs_variable_def *def, const hs_tensor *to, hs_error *err)
 {
     hs_code code = HS_OK;
     if (def->initialize)
         code = hs__normalize_error(def->initialize(def->user, to, err), "initialize", err);
     else if (to->memory)
-        code = def->initial ? copy_to_device(to, def->initial, err) : clear_device(to, err);
+        code = def->initial ? hs__tensor_from_host(to, def->initial, err) : hs__tensor_clear(to, err);
     else if (to->bytes && def->initial)
         memcpy(to->data, def->initial, to->bytes);
     else if (to->bytes)
@@ -156,12 +141,12 @@ hs_code hs__variable_write(const hs_variable_def *def, hs_tensor *to, const hs_t
         return code;
     if (had_none)
         return to->data ? hs__variable_reset(def, to, err) : HS_OK;
-    if (!to->memory) {
+    if (!to->memory || value->memory) { /* lent memory has the value */
         if (to->bytes && to->data != value->data)
             memmove(to->data, value->data, to->bytes);
         return HS_OK;
     }
-    if ((code = copy_to_device(to, value->data, err)))
+    if ((code = hs__tensor_from_host(to, value->data, err)))
         hs_error_prefix(err, "cannot write variable '%s'", def->name);
     return code;
 }

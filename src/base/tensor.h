@@ -5,19 +5,12 @@
 #include <hooksess/tensor.h>
 
 #include "base/env.h"
-#include "base/state.h"
 
 /* True if `shape` matches the open shape `open`, in which -1 matches any dimension. */
 bool hs__shape_fits(const hs_shape *open, const hs_shape *shape);
 /* HS_OK if a tensor can have this shape. `open`: dimensions of -1 are allowed. `of` is for the message. */
 hs_code hs__shape_check(const hs_shape *shape, bool open, const char *of, hs_error *err);
 bool hs__dtype_valid(int64_t dtype);
-/* Copies a tensor in memory of a device. `name`, of a variable, is for the message; NULL: none. */
-hs_code hs__tensor_to_host(const char *name, const hs_tensor *tensor, void *host, hs_error *err);
-/* Calls `put` with the bytes of a tensor of numbers: once, or for memory of a device with pieces of whole elements. `copy`
- * becomes a piece of 8 MiB. */
-hs_code hs__tensor_put(const char *name, const hs_tensor *tensor, hs_host_copy *copy, hs__put_fn put, void *user,
-                       hs_error *err);
 /* True if hs_dtype_name returns this text for a valid dtype. */
 bool hs__is_dtype_name(const char *text);
 

@@ -182,6 +182,11 @@ hs_code hs__archive_read(hs__archive *archive, size_t index, const hs__box *box,
     return HS_OK;
 }
 
+hs_code hs__archive_stream(hs__archive *archive, size_t index, hs__put_fn put, void *user, hs_error *err)
+{
+    return hs__bundle_stream(&archive->bundle, &archive->bundle.entries[index], put, user, err);
+}
+
 hs_code hs__archive_verify(hs__archive *archive, size_t index, hs_error *err)
 {
     return archive->kind == HS__BUNDLE ? hs__bundle_verify(&archive->bundle, &archive->bundle.entries[index], err) : HS_OK;

@@ -56,6 +56,8 @@ hs_code hs__archive_locate(hs__archive *archive, size_t index, const hs__box *bo
 /* Reads the tensor or the part, and verifies its checksum if the format has one. Of a safetensors file, tensors of unknown
  * dtype or rank are read as their bytes. Strings of a snapshot point into it. */
 hs_code hs__archive_read(hs__archive *archive, size_t index, const hs__box *box, void *to, hs_error *err);
+/* Reads a tensor of numbers in a bundle, and calls `put` with its pieces. The checksum is verified after the last one. */
+hs_code hs__archive_stream(hs__archive *archive, size_t index, hs__put_fn put, void *user, hs_error *err);
 /* Reads the tensor only to verify its checksum, if the format has one. */
 hs_code hs__archive_verify(hs__archive *archive, size_t index, hs_error *err);
 /* Verifies all tensors but those of a type or rank that this library does not know. */

@@ -54,29 +54,29 @@ static hs_code add_to_sum(void *sum, const void *data, size_t bytes, hs_error *e
     return HS_OK;
 }
 
-static hs_code sum_of_value(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
+static hs_code sum_of_value(const hs_raw_session *session, size_t index, const char *name, hs__staging *staging,
                             uint32_t *sum, hs_error *err)
 {
     hs_tensor value;
     hs_code code = hs__session_read(session, index, name, &value, err);
-    if (code)
+    if (code || (code = hs__device_mark(value.memory, err)))
         return code;
     if (value.dtype != HS_STRING)
-        return hs__tensor_put(name, &value, copy, add_to_sum, sum, err);
+        return hs__tensor_put(name, &value, staging, add_to_sum, sum, err);
     *sum = hs__crc32c_of_tensor(&value);
     return HS_OK;
 }
 
 void hs__rank_sums_compute(hs__rank_sums *sums, const hs_raw_session *session, bool (*selects)(const hs_variable *variable))
 {
-    hs_host_copy copy = {.env = sums->env};
+    hs__staging staging = {.env = sums->env, .piece = HS__STAGING_PIECE};
     hs_variable variable;
     for (size_t at = 0, i = 0; !sums->error.code && hs__next_shared(session, &at, &variable); at++, i++) {
         bool is_read = !selects || selects(&variable);
         if (is_read && !hs__session_has_memory(session, at, &variable, &is_read, &sums->error) && is_read)
-            sum_of_value(session, at, variable.name, &copy, &sums->mine[i], &sums->error);
+            sum_of_value(session, at, variable.name, &staging, &sums->mine[i], &sums->error);
     }
-    hs_host_copy_free(&copy);
+    hs__staging_free(&staging);
 }
 
 /* Gathering. A message has the error of its rank, and the checksums if that is HS_OK. */

@@ -27,7 +27,7 @@ typedef struct {
     size_t bytes;
     size_t offset;     /* of its value in restoring.data */
     const void *value; /* in restoring.data or in the archive; NULL: it is read when it is written */
-    void *memory;      /* the variable's own memory; NULL: the value is copied into the variable */
+    hs_tensor memory;  /* the variable's own; without data: the value is copied into the variable */
 } matched;
 
 typedef struct {
@@ -263,7 +263,14 @@ static const hs__box *box_of(const matched *item)
 typedef struct {
     const restoring *r;
     hs__archive forks[HS__MOST_WORKERS]; /* of the threads but the caller's */
+    hs__staging stagings[HS__MOST_WORKERS];
 } reading;
+
+/* True if the value can be read in pieces, as memory on a device needs. */
+static bool has_pieces(const hs__archive *archive, const matched *item)
+{
+    return archive->kind == HS__BUNDLE && !item->is_slice && item->variable.dtype != HS_STRING;
+}
 
 /* hs__do_part. Reads a value to memory; without memory for it, verifies it, or leaves it to write_variables. */
 static hs_code read_value(void *user, size_t worker, size_t part, hs_error *err)
@@ -272,7 +279,14 @@ static hs_code read_value(void *user, size_t worker, size_t part, hs_error *err)
     const restoring *r = all->r;
     const matched *item = &r->items[part];
     hs__archive *archive = worker ? &all->forks[worker] : r->archive;
-    void *to = r->writes ? item->memory : r->data ? r->data + item->offset : NULL;
+    const hs_memory *device = r->writes ? item->memory.memory : NULL;
+    void *to = r->writes ? item->memory.data : r->data ? r->data + item->offset : NULL;
+    if (device && to) {
+        hs__staging *staging = &all->stagings[worker];
+        hs__staging_begin(staging, device, to);
+        hs_code code = hs__archive_stream(archive, item->tensor, hs__staging_put, staging, err);
+        return hs__staging_end(staging, code, err);
+    }
     if (to)
         return hs__archive_read(archive, item->tensor, box_of(item), to, err);
     bool done = r->writes; /* or an earlier slice of the tensor was verified */
@@ -288,11 +302,15 @@ static hs_code read_values(const restoring *r, hs_error *err)
     for (size_t i = 0; !one_thread && i < r->n; i++)
         one_thread = r->items[i].is_slice || hs__archive_tensor(r->archive, r->items[i].tensor).in_slices;
     size_t workers = one_thread ? 1 : hs__workers_for(r->n, r->bytes);
+    for (size_t i = 0; i < workers; i++)
+        all.stagings[i] = (hs__staging){.env = r->env, .piece = HS__STAGING_PIECE};
     for (size_t i = 1; i < workers; i++)
         hs__archive_fork(r->archive, &all.forks[i]);
     hs_code code = hs__in_parallel(workers, r->n, read_value, &all, err);
     for (size_t i = 1; i < workers; i++)
         hs__archive_fork_close(&all.forks[i]);
+    for (size_t i = 0; i < workers; i++)
+        hs__staging_free(&all.stagings[i]);
     return code;
 }
 
@@ -349,7 +367,9 @@ static hs_code prepare_memory(restoring *r, hs_error *err)
         hs_code code = hs__session_lend(r->session, item->index, &item->variable, item->bytes, &item->memory, err);
         if (code)
             return code;
-        if (!item->value && !item->memory && item->bytes > largest)
+        if (item->memory.memory && !has_pieces(r->archive, item))
+            item->memory.data = NULL;
+        if (!item->value && !item->memory.data && item->bytes > largest)
             largest = item->bytes;
     }
     if (largest <= r->copy_bytes)
@@ -366,14 +386,22 @@ static hs_code write_variables(restoring *r, hs_error *err)
 {
     hs_code code = prepare_memory(r, err); /* again: loading states may have moved the memory */
     r->writes = true;
+    const hs_memory *marked = NULL;
+    for (size_t i = 0; !code && i < r->n; i++) {
+        const hs_memory *device = r->items[i].memory.memory;
+        code = device != marked ? hs__device_mark(device, err) : HS_OK;
+        marked = device;
+    }
     if (!code && !r->data && r->archive->kind != HS__SNAPSHOT)
         code = read_values(r, err);
     for (size_t i = 0; !code && i < r->n; i++) {
         const matched *item = &r->items[i];
-        const void *value = item->value ? item->value : item->memory ? item->memory : r->copy;
+        const bool is_lent = !item->value && item->memory.data;
+        const void *value = item->value ? item->value : is_lent ? item->memory.data : r->copy;
         if (value == r->copy && (code = hs__archive_read(r->archive, item->tensor, box_of(item), r->copy, err)))
             break;
         hs_tensor tensor = hs_tensor_of(item->variable.dtype, item->variable.shape, value);
+        tensor.memory = is_lent ? item->memory.memory : NULL;
         code = hs__session_write(r->session, item->index, item->variable.name, &tensor, err);
     }
     const hs_tensor none = {.data = NULL};

@@ -217,6 +217,9 @@ static hs_code read_variable(void *self, size_t at, hs__save_item *item, hs_erro
     if ((code = hs__check_saved_name(v->name, err)) ||
         (code = hs__session_read(list->session, v->index, v->variable, &item->value, err)))
         return code;
+    if (item->value.memory != list->marked && (code = hs__device_mark(item->value.memory, err)))
+        return code;
+    list->marked = item->value.memory;
     item->stays = !item->value.memory && (list->session->ops.flags & HS_BACKEND_KEEPS_VIEWS);
     item->borrowed = !item->value.memory && !(v->flags & HS_VARIABLE_MOVES);
     return HS_OK;

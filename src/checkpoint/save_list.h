@@ -69,6 +69,7 @@ typedef struct hs__save_list {
     size_t n_unallocated, unallocated_capacity;
     uint64_t bytes; /* estimate of the size of the checkpoint: variables, and states whose providers declare a size */
     hs_bytes meta;  /* as in hs__item_source, allocated with env; the caller sets it */
+    const hs_memory *marked; /* the device whose variable was read last, and which was marked */
 } hs__save_list;
 
 /* Lists the selected variables of the session. Call hs__save_list_free in any case. INVALID_ARGUMENT if only some slices of

@@ -87,7 +87,7 @@ hs_code hs__safetensors_make(hs__safetensors_writer *writer, const char *path, c
 typedef struct {
     const hs__selection *selection;
     const hs_raw_session *session;
-    hs_host_copy copy;
+    hs__staging staging;
 } export;
 
 static hs_code declare_variables(const export *e, hs__safetensors_writer *writer, hs_error *err)
@@ -124,7 +124,8 @@ static hs_code put_variable(void *user, hs__safetensors_writer *writer, size_t i
     if (value.dtype != entry->dtype || !hs_shape_equal(&shape, &entry->shape) || value.bytes != entry->bytes)
         return hs_error_set(err, HS_INTERNAL, "variable '%s' does not have the dtype and shape that the backend declared",
                             entry->name);
-    return hs__tensor_put(entry->name, &value, &e->copy, write_piece, writer, err);
+    code = hs__device_mark(value.memory, err);
+    return code ? code : hs__tensor_put(entry->name, &value, &e->staging, write_piece, writer, err);
 }
 
 static hs_code check_options(const hs_safetensors_options *options, hs_error *err)
@@ -154,13 +155,13 @@ hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_
         (code = check_options(&options, err)))
         return code;
     const hs__selection selection = {.variables = options.variables, .names = options.names};
-    export e = {.selection = &selection, .session = session, .copy = {.env = &session->env}};
+    export e = {.selection = &selection, .session = session, .staging = {.env = &session->env, .piece = HS__STAGING_PIECE}};
     hs__safetensors_writer writer;
     hs__safetensors_writer_init(&writer, &session->env);
     if (!(code = hs__selection_check(&selection, session, err)) && !(code = declare_variables(&e, &writer, err)))
         code = hs__safetensors_make(&writer, path, options.metadata, put_variable, &e, err);
     hs__safetensors_writer_close(&writer);
-    hs_host_copy_free(&e.copy);
+    hs__staging_free(&e.staging);
     if (code)
         hs_error_prefix(err, "cannot save '%s'", path);
     else

@@ -3,6 +3,8 @@
  * before_write. Then the snapshot is the source of a save, or an archive (archive.c). */
 #include "checkpoint/snapshot.h"
 
+#include "base/device.h"
+
 #include <string.h>
 
 /* Smaller variables are never deferred: copying them costs less than a guard. Strings are not either: their texts are

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Access to the memory of a CUDA device (cuda.h). A copy goes in pieces through two buffers in pinned memory: while the
- * device copies one, the host copies the other. Events order the copies with the work of the program's stream. */
+/* Access to the memory of a CUDA device (cuda.h). Copies run on a stream of the object. An event for each block of pinned
+ * memory tells when the copy from or to it is finished. */
 #include <hooksess/cuda.h>
 
 #include "cuda/driver.h"
 
 #include <pthread.h>
-#include <string.h>
 
-enum { PIECE = 8 << 20, BUFFERS = 2 };
+/* A block of pinned memory. It is used again until the object is freed, as the allocation stops the device. */
+typedef struct pinned {
+    struct pinned *next;
+    char *memory;
+    size_t bytes;
+    CUevent copied; /* the last copy from or to it */
+    bool in_use;
+} pinned;
 
 struct hs_cuda {
     hs_env env;
@@ -17,10 +23,10 @@ struct hs_cuda {
     CUdevice device;
     CUcontext context;        /* the primary one. NULL: not retained */
     CUstream program, copies; /* the program's stream; our own, NULL: none */
-    CUevent ready;            /* the work of the program before a copy */
-    CUevent copied[BUFFERS];  /* the last copy from or to the buffer */
-    char *buffers[BUFFERS];   /* NULL: before the first copy */
-    pthread_mutex_t lock;     /* held by the thread that copies */
+    CUevent ready;            /* the work of the program at the last mark */
+    CUevent copied;           /* the last copy from or to memory that is not pinned */
+    pthread_mutex_t lock;     /* guards the list, and keeps the calls of one copy together */
+    pinned *pinned;
 };
 
 static hs_code result(const hs_cuda *cuda, CUresult of, const char *what, hs_error *err)
@@ -28,12 +34,6 @@ static hs_code result(const hs_cuda *cuda, CUresult of, const char *what, hs_err
     return hs__cuda_result(cuda->driver, of, what, err);
 }
 #define CALL(cuda, function, ...) result((cuda), (cuda)->driver->function(__VA_ARGS__), #function, err)
-
-static size_t piece_bytes(size_t bytes, size_t piece)
-{
-    const size_t left = bytes - piece * PIECE;
-    return left < PIECE ? left : PIECE;
-}
 
 /* HS_INVALID_ARGUMENT: the address is no memory of the device, or fewer bytes of it. The driver does not know the range of
  * every kind of memory. */
@@ -60,91 +60,129 @@ static hs_code check(const hs_cuda *cuda, CUdeviceptr address, size_t bytes, hs_
     return HS_OK;
 }
 
-static hs_code allocate_buffers(hs_cuda *cuda, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (int i = 0; i < BUFFERS && !code; i++)
-        if (!cuda->buffers[i])
-            code = CALL(cuda, cuMemAllocHost, (void **)&cuda->buffers[i], PIECE);
-    return code;
-}
-
-/* Makes the device's context the calling thread's. `leave` restores the thread's own. */
+/* Makes the device's context the calling thread's, and locks. `leave` restores the thread's own. */
 static hs_code enter(hs_cuda *cuda, hs_error *err)
 {
-    pthread_mutex_lock(&cuda->lock);
     hs_code code = CALL(cuda, cuCtxPushCurrent, cuda->context);
-    if (code)
-        pthread_mutex_unlock(&cuda->lock);
+    if (!code)
+        pthread_mutex_lock(&cuda->lock);
     return code;
 }
 
 static void leave(hs_cuda *cuda)
 {
     CUcontext context;
-    cuda->driver->cuCtxPopCurrent(&context);
     pthread_mutex_unlock(&cuda->lock);
+    cuda->driver->cuCtxPopCurrent(&context);
 }
 
-/* Ends a copy. After a failure, pieces of it may be in progress, and their memory may be freed next. */
-static hs_code finish(hs_cuda *cuda, hs_code code)
+/* The event of copies from and to the address. */
+static CUevent copied_at(const hs_cuda *cuda, const void *host)
 {
+    for (const pinned *block = cuda->pinned; block; block = block->next)
+        if (block->memory == host)
+            return block->copied;
+    return cuda->copied;
+}
+
+static hs_code mark(void *user, hs_error *err)
+{
+    hs_cuda *cuda = user;
+    hs_code code = enter(cuda, err);
     if (code)
+        return code;
+    if (!(code = CALL(cuda, cuEventRecord, cuda->ready, cuda->program)))
+        code = CALL(cuda, cuStreamWaitEvent, cuda->copies, cuda->ready, 0);
+    leave(cuda);
+    return code;
+}
+
+/* Ends a call that has begun a copy. If nothing records its end, the copy must not be in progress afterwards. */
+static hs_code record(hs_cuda *cuda, const void *host, hs_code code, hs_error *err)
+{
+    if (!code && (code = CALL(cuda, cuEventRecord, copied_at(cuda, host), cuda->copies)))
         cuda->driver->cuStreamSynchronize(cuda->copies);
     leave(cuda);
     return code;
 }
 
-/* Checks the memory, and lets the copies wait for the program's work so far. */
-static hs_code begin(hs_cuda *cuda, const void *device, size_t bytes, hs_error *err)
-{
-    hs_code code;
-    if ((code = check(cuda, (CUdeviceptr)device, bytes, err)) || (code = allocate_buffers(cuda, err)) ||
-        (code = CALL(cuda, cuEventRecord, cuda->ready, cuda->program)))
-        return code;
-    return CALL(cuda, cuStreamWaitEvent, cuda->copies, cuda->ready, 0);
-}
-
 static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
 {
     hs_cuda *cuda = user;
-    const size_t n = (bytes + PIECE - 1) / PIECE;
     hs_code code = enter(cuda, err);
     if (code)
         return code;
-    code = begin(cuda, device, bytes, err);
-    for (size_t i = 0; !code && i <= n; i++) {
-        const size_t now = i % BUFFERS, before = (i + 1) % BUFFERS;
-        if (i < n && !(code = CALL(cuda, cuMemcpyDtoHAsync, cuda->buffers[now], (CUdeviceptr)device + i * PIECE,
-                                   piece_bytes(bytes, i), cuda->copies)))
-            code = CALL(cuda, cuEventRecord, cuda->copied[now], cuda->copies);
-        if (i && !code && !(code = CALL(cuda, cuEventSynchronize, cuda->copied[before])))
-            memcpy((char *)host + (i - 1) * PIECE, cuda->buffers[before], piece_bytes(bytes, i - 1));
-    }
-    return finish(cuda, code);
+    if (!(code = check(cuda, (CUdeviceptr)device, bytes, err)))
+        code = CALL(cuda, cuMemcpyDtoHAsync, host, (CUdeviceptr)device, bytes, cuda->copies);
+    return record(cuda, host, code, err);
 }
 
 static hs_code from_host(void *user, void *device, const void *host, size_t bytes, hs_error *err)
 {
     hs_cuda *cuda = user;
-    const size_t n = (bytes + PIECE - 1) / PIECE;
-    size_t now = 0;
     hs_code code = enter(cuda, err);
     if (code)
         return code;
-    code = begin(cuda, device, bytes, err);
-    for (size_t i = 0; !code && i < n; i++) {
-        now = i % BUFFERS;
-        if ((code = CALL(cuda, cuEventSynchronize, cuda->copied[now])))
-            break;
-        memcpy(cuda->buffers[now], (const char *)host + i * PIECE, piece_bytes(bytes, i));
-        if (!(code = CALL(cuda, cuMemcpyHtoDAsync, (CUdeviceptr)device + i * PIECE, cuda->buffers[now],
-                          piece_bytes(bytes, i), cuda->copies)))
-            code = CALL(cuda, cuEventRecord, cuda->copied[now], cuda->copies);
+    if (!(code = check(cuda, (CUdeviceptr)device, bytes, err)))
+        code = CALL(cuda, cuMemcpyHtoDAsync, (CUdeviceptr)device, host, bytes, cuda->copies);
+    return record(cuda, host, code, err);
+}
+
+static hs_code wait(void *user, const void *host, hs_error *err)
+{
+    hs_cuda *cuda = user;
+    hs_code code = enter(cuda, err);
+    if (code)
+        return code;
+    const CUevent event = copied_at(cuda, host);
+    pthread_mutex_unlock(&cuda->lock); /* others may copy meanwhile */
+    if ((code = CALL(cuda, cuEventSynchronize, event)))
+        cuda->driver->cuStreamSynchronize(cuda->copies); /* the memory may be freed next */
+    pthread_mutex_lock(&cuda->lock);
+    leave(cuda);
+    return code;
+}
+
+static hs_code add_pinned(hs_cuda *cuda, size_t bytes, pinned **added, hs_error *err)
+{
+    pinned *block = hs_env_alloc(&cuda->env, sizeof *block);
+    if (!block)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu bytes", sizeof *block);
+    *block = (pinned){.next = cuda->pinned, .bytes = bytes};
+    hs_code code = CALL(cuda, cuEventCreate, &block->copied, CU_EVENT_DISABLE_TIMING);
+    if (!code && (code = CALL(cuda, cuMemAllocHost, (void **)&block->memory, bytes)))
+        cuda->driver->cuEventDestroy(block->copied);
+    if (code)
+        hs_env_free(&cuda->env, block);
+    else
+        *added = cuda->pinned = block;
+    return code;
+}
+
+static hs_code allocate_host(void *user, size_t bytes, void **host, hs_error *err)
+{
+    hs_cuda *cuda = user;
+    hs_code code = enter(cuda, err);
+    if (code)
+        return code;
+    pinned *block = cuda->pinned;
+    while (block && (block->in_use || block->bytes != bytes)) /* stagings use few sizes */
+        block = block->next;
+    if (block || !(code = add_pinned(cuda, bytes, &block, err))) {
+        block->in_use = true;
+        *host = block->memory;
     }
-    if (!code)
-        code = CALL(cuda, cuEventSynchronize, cuda->copied[now]);
-    return finish(cuda, code);
+    leave(cuda);
+    return code;
+}
+
+static void free_host(void *user, void *host)
+{
+    hs_cuda *cuda = user;
+    pthread_mutex_lock(&cuda->lock);
+    for (pinned *block = cuda->pinned; block; block = block->next)
+        block->in_use &= block->memory != host;
+    pthread_mutex_unlock(&cuda->lock);
 }
 
 static hs_code allocate(void *user, size_t bytes, void **device, hs_error *err)
@@ -170,10 +208,9 @@ static hs_code open_device(hs_cuda *cuda, int32_t device, hs_error *err)
     if ((code = CALL(cuda, cuDeviceGet, &cuda->device, device)) ||
         (code = CALL(cuda, cuDevicePrimaryCtxRetain, &cuda->context, cuda->device)) || (code = enter(cuda, err)))
         return code;
-    if (!(code = CALL(cuda, cuStreamCreate, &cuda->copies, CU_STREAM_NON_BLOCKING)))
-        code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING);
-    for (int i = 0; !code && i < BUFFERS; i++)
-        code = CALL(cuda, cuEventCreate, &cuda->copied[i], CU_EVENT_DISABLE_TIMING);
+    if (!(code = CALL(cuda, cuStreamCreate, &cuda->copies, CU_STREAM_NON_BLOCKING)) &&
+        !(code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING)))
+        code = CALL(cuda, cuEventCreate, &cuda->copied, CU_EVENT_DISABLE_TIMING);
     leave(cuda);
     return code;
 }
@@ -196,7 +233,8 @@ static hs_cuda *create(const hs_cuda_options *given, hs_error *err)
     cuda->env = env;
     cuda->program = options.stream;
     cuda->memory = (hs_memory)HS_INIT(hs_memory, .device_type = 2, .device_id = options.device, .to_host = to_host,
-                                      .from_host = from_host, .allocate = allocate, .user = cuda);
+                                      .from_host = from_host, .wait = wait, .mark = mark, .allocate_host = allocate_host,
+                                      .free_host = free_host, .allocate = allocate, .user = cuda);
     if (open_device(cuda, options.device, err)) {
         hs_error_prefix(err, "hs_cuda_new: device %d", (int)options.device);
         hs_cuda_free(cuda);
@@ -223,16 +261,18 @@ void hs_cuda_free(hs_cuda *cuda)
     const hs__cuda_driver *driver = cuda->driver;
     const hs_env env = cuda->env;
     if (cuda->context && !enter(cuda, NULL)) {
-        for (int i = 0; i < BUFFERS; i++) {
-            if (cuda->buffers[i])
-                driver->cuMemFreeHost(cuda->buffers[i]);
-            if (cuda->copied[i])
-                driver->cuEventDestroy(cuda->copied[i]);
+        if (cuda->copies)
+            driver->cuStreamDestroy(cuda->copies);
+        for (pinned *block = cuda->pinned, *next; block; block = next) {
+            next = block->next;
+            driver->cuMemFreeHost(block->memory);
+            driver->cuEventDestroy(block->copied);
+            hs_env_free(&env, block);
         }
         if (cuda->ready)
             driver->cuEventDestroy(cuda->ready);
-        if (cuda->copies)
-            driver->cuStreamDestroy(cuda->copies);
+        if (cuda->copied)
+            driver->cuEventDestroy(cuda->copied);
         leave(cuda);
     }
     if (cuda->context)

@@ -2,6 +2,7 @@
 #ifndef HS_FORMATS_BUNDLE_H
 #define HS_FORMATS_BUNDLE_H
 
+#include "base/device.h"
 #include "base/files.h"
 #include "base/map.h"
 #include "base/stream.h"
@@ -51,7 +52,7 @@ char *hs__bundle_index_path(const hs_env *env, const char *prefix);
 typedef struct hs__bundle_writer {
     const hs_env *env;
     hs__stream data;
-    hs_host_copy piece; /* of a tensor on a device */
+    hs__staging staging; /* for tensors on a device */
     uint64_t offset;
     uint64_t alignment; /* tensors begin at multiples of it; 0: anywhere. Set it before the first tensor is added */
     int32_t shard, shards;

@@ -13,10 +13,18 @@
  * dtype. */
 enum { PIECE = 1 << 18 };
 
+/* The writers of all shards stage at most 32 MiB. */
+static size_t staging_piece(int32_t shards)
+{
+    const size_t room = ((size_t)32 << 20) / HS__STAGING_BUFFERS / (size_t)shards & ~(size_t)(HS__STAGING_SMALL - 1);
+    return room < HS__STAGING_SMALL ? HS__STAGING_SMALL : room < HS__STAGING_PIECE ? room : HS__STAGING_PIECE;
+}
+
 hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, const char *path, int32_t shard,
                                int32_t shards, hs_error *err)
 {
-    *writer = (hs__bundle_writer){.env = env, .piece = {.env = env}, .shard = shard, .shards = shards};
+    *writer = (hs__bundle_writer){
+        .env = env, .staging = {.env = env, .piece = staging_piece(shards)}, .shard = shard, .shards = shards};
     hs__map_init(&writer->names, env);
     return writer->failed = hs__stream_open(&writer->data, env, path, err);
 }
@@ -112,7 +120,7 @@ static hs_code produce_tensor(void *source, hs__bundle_write_fn write, void *use
     const hs_tensor *tensor = data->tensor;
     hs__bundle_writer *writer = ((writing *)user)->writer;
     if (tensor->dtype != HS_STRING)
-        return hs__tensor_put(((writing *)user)->entry->name, tensor, &writer->piece, write, user, err);
+        return hs__tensor_put(((writing *)user)->entry->name, tensor, &writer->staging, write, user, err);
     const hs_string *strings = tensor->data;
     const size_t n = tensor->bytes / sizeof *strings;
     hs__buffer lengths;
@@ -401,7 +409,7 @@ hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs
 void hs__bundle_writer_close(hs__bundle_writer *writer)
 {
     hs__stream_close(&writer->data);
-    hs_host_copy_free(&writer->piece);
+    hs__staging_free(&writer->staging);
     hs__free(writer->env, writer->entries);
     hs__free(writer->env, writer->slices);
     hs__map_free(&writer->names);

@@ -6,6 +6,7 @@
 #include <hooksess/graph.h>
 
 #include "base/env.h"
+#include "base/device.h"
 #include "hooks/lookup.h"
 #include "hooks/make.h"
 
@@ -59,7 +60,7 @@ static hs_code read_variable(const average *a, const hs_tensor *variable, const 
     if (!host)
         return err->code;
     *values = host;
-    return variable->memory->to_host(variable->memory->user, host, variable->data, a->bytes, err);
+    return hs__tensor_to_host(NULL, variable, host, err);
 }
 
 #define UPDATE(TYPE)                                                                                                       \
@@ -108,7 +109,7 @@ static hs_code swap(void *user, hs_op *op, hs_error *err)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the variable of '%s' has no memory", a->name);
     hs_code code = read_variable(a, variable, &values, err);
     if (!code && variable->memory)
-        code = variable->memory->from_host(variable->memory->user, variable->data, mean, a->bytes, err);
+        code = hs__tensor_from_host(variable, mean, err);
     if (code)
         return code;
     if (variable->memory)

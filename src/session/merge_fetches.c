@@ -2,6 +2,7 @@
 /* The plan of a run: merges the requests into one call of the backend, and gives each requester its values. */
 #include "session/merge_fetches.h"
 
+#include "base/device.h"
 #include "base/tensor.h"
 
 #include <math.h>

@@ -77,8 +77,8 @@ static hs_code write_received(hs_raw_session *raw, size_t index, const hs_variab
                               hs_error *err)
 {
     hs_tensor value;
-    void *host; /* not used: this allocates memory that the variable does not have yet */
-    hs_code code = hs__session_lend(raw, index, variable, bytes, &host, err);
+    hs_tensor memory; /* not used: this allocates memory that the variable does not have yet */
+    hs_code code = hs__session_lend(raw, index, variable, bytes, &memory, err);
     if (code || (code = hs__session_read(raw, index, variable->name, &value, err)))
         return code;
     if (value.bytes != bytes)

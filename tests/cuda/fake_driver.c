@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEVICES = 2, MOST_DELAY_NS = 300000 };
+enum { DEVICES = 2, MOST_DELAY_NS = 300000, PINNED_HEAD = 64 /* has the size */ };
 #define HIDDEN ((uintptr_t)1 << 62)
 
 struct CUctx_st {
@@ -61,6 +61,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static allocation *allocations;
 static CUevent all_events; /* never freed: a stream may still use a destroyed one */
 static int n_objects;
+static size_t pinned_bytes, pinned_peak;
 static CUstream default_stream;
 static struct {
     const char *name;
@@ -76,6 +77,23 @@ static void count_object(int by)
     pthread_mutex_lock(&lock);
     n_objects += by;
     pthread_mutex_unlock(&lock);
+}
+
+static void count_pinned(size_t by)
+{
+    pthread_mutex_lock(&lock);
+    pinned_bytes += by;
+    pinned_peak = pinned_bytes > pinned_peak ? pinned_bytes : pinned_peak;
+    pthread_mutex_unlock(&lock);
+}
+
+size_t fake_cuda_pinned_peak(void)
+{
+    pthread_mutex_lock(&lock);
+    size_t peak = pinned_peak;
+    pinned_peak = pinned_bytes;
+    pthread_mutex_unlock(&lock);
+    return peak;
 }
 
 int fake_cuda_objects(void)
@@ -370,15 +388,22 @@ CUresult cuMemFree_v2(CUdeviceptr memory)
 CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
 {
     ENTER();
-    *memory = malloc(bytes);
+    char *block = malloc(PINNED_HEAD + bytes);
+    memcpy(block, &bytes, sizeof bytes);
+    *memory = block + PINNED_HEAD;
     count_object(1);
+    count_pinned(bytes);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemFreeHost(void *memory)
 {
     (void)enter(__func__);
-    free(memory);
+    char *block = (char *)memory - PINNED_HEAD;
+    size_t bytes;
+    memcpy(&bytes, block, sizeof bytes);
+    count_pinned(0 - bytes);
+    free(block);
     count_object(-1);
     return CUDA_SUCCESS;
 }

@@ -23,6 +23,8 @@ void fake_cuda_fail(const char *name, int nth, CUresult result, bool sticky);
 int fake_cuda_calls(const char *name);
 /* Objects that exist: contexts that are retained, streams, events, blocks of pinned memory. */
 int fake_cuda_objects(void);
+/* The largest number of bytes of pinned memory since the last call. */
+size_t fake_cuda_pinned_peak(void);
 /* Runs a kernel on the stream, with a copy of `bytes` of arguments. */
 void fake_cuda_launch(CUstream stream, void (*kernel)(void *arguments), const void *arguments, size_t bytes);
 /* Where a kernel finds memory of the device. */

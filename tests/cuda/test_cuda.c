@@ -7,6 +7,7 @@
 #include <hooksess/cuda.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ typedef struct {
     hs_session *session;
     hs_error err;
     hs_env env;
-    size_t bytes, peak; /* that the session has allocated */
+    pthread_mutex_t lock; /* guards what follows */
+    size_t bytes, peak;   /* that the session has allocated */
 } program;
 
 /* Each block begins with its size. */
@@ -38,8 +40,10 @@ static void *count_alloc(void *user, size_t bytes)
     program *p = user;
     char *block = malloc(HEAD + bytes);
     memcpy(block, &bytes, sizeof bytes);
+    pthread_mutex_lock(&p->lock);
     p->bytes += bytes;
     p->peak = p->bytes > p->peak ? p->bytes : p->peak;
+    pthread_mutex_unlock(&p->lock);
     return block + HEAD;
 }
 
@@ -48,7 +52,9 @@ static void count_free(void *user, void *block)
     program *p = user;
     size_t bytes;
     memcpy(&bytes, (char *)block - HEAD, sizeof bytes);
+    pthread_mutex_lock(&p->lock);
     p->bytes -= bytes;
+    pthread_mutex_unlock(&p->lock);
     free((char *)block - HEAD);
 }
 
@@ -106,6 +112,7 @@ static int setup(void **state)
 {
     program *p = calloc(1, sizeof *p);
     p->directory = test_make_directory();
+    pthread_mutex_init(&p->lock, NULL);
     fake_cuda_fail(NULL, 0, 0, false);
     assert_int_equal(cuStreamCreate(&p->stream, 0), 0);
     p->loss = allocate(1);
@@ -127,6 +134,7 @@ static int teardown(void **state)
     release(&p->loss);
     cuStreamDestroy_v2(p->stream);
     test_remove_directory(p->directory);
+    pthread_mutex_destroy(&p->lock);
     free(p);
     assert_int_equal(fake_cuda_objects(), 0);
     return 0;
@@ -222,8 +230,10 @@ static void a_save_copies_in_pieces(void **state)
     train_to(p, 2);
     p->peak = p->bytes;
     const size_t before = p->bytes;
+    fake_cuda_pinned_peak();
     train_to(p, 3);
-    assert_int_equal((p->peak - before) >> 20, 16); /* a piece of the device, and one of the file; the variables have 32 */
+    assert_int_equal((p->peak - before) >> 20, 8); /* the buffers of the file; the variables have 32 */
+    assert_int_equal(fake_cuda_pinned_peak() >> 20, 16);
 }
 
 static double losses[8];
@@ -361,9 +371,10 @@ static void every_call_of_the_driver_may_fail(void **state)
 {
     program *p = *state;
     static const char *const calls[] = {"cuDeviceGet",          "cuDevicePrimaryCtxRetain", "cuStreamCreate",
-                                        "cuEventCreate",        "cuMemAllocHost_v2",        "cuEventRecord",
+                                        "cuEventCreate",        "cuEventSynchronize",       "cuEventRecord",
                                         "cuMemcpyDtoHAsync_v2", "cuPointerGetAttribute",    "cuStreamWaitEvent"};
-    float host[4];
+    hs_host_copy copy = {0};
+    hs_tensor host;
     p->parameters = allocate(4);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         bool failed = false;
@@ -372,8 +383,9 @@ static void every_call_of_the_driver_may_fail(void **state)
             hs_cuda *cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err);
             hs_code code = p->err.code;
             if (cuda) {
-                const hs_memory *memory = hs_cuda_memory(cuda);
-                code = memory->to_host(memory->user, host, p->parameters, sizeof host, &p->err);
+                hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SHAPE(4), p->parameters);
+                value.memory = hs_cuda_memory(cuda);
+                code = hs_tensor_host(&value, &copy, &host, &p->err);
             }
             hs_cuda_free(cuda);
             if (code)
@@ -384,22 +396,78 @@ static void every_call_of_the_driver_may_fail(void **state)
         if (!failed)
             fail_msg("%s never failed", calls[i]);
     }
+    hs_host_copy_free(&copy);
 }
 
 static void pinned_memory_is_allocated_later_if_it_was_exhausted(void **state)
 {
     program *p = *state;
-    float *host = calloc(N, sizeof *host);
-    p->parameters = allocate(N);
-    memset(fake_cuda_show(p->parameters), 0x3f, N * sizeof *host);
-    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream, .env = &p->env), &p->err));
+    void *host;
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
     const hs_memory *memory = hs_cuda_memory(p->cuda);
-    fake_cuda_fail("cuMemAllocHost_v2", 2, CUDA_ERROR_OUT_OF_MEMORY, false);
-    assert_fails(memory->to_host(memory->user, host, p->parameters, N * sizeof *host, &p->err), HS_RESOURCE_EXHAUSTED,
-                 &p->err, "cuMemAllocHost");
-    assert_int_equal(memory->to_host(memory->user, host, p->parameters, N * sizeof *host, &p->err), HS_OK);
-    assert_memory_equal(host, fake_cuda_show(p->parameters), N * sizeof *host);
-    free(host);
+    fake_cuda_fail("cuMemAllocHost_v2", 1, CUDA_ERROR_OUT_OF_MEMORY, false);
+    assert_fails(memory->allocate_host(memory->user, 64, &host, &p->err), HS_RESOURCE_EXHAUSTED, &p->err, "cuMemAllocHost");
+    assert_int_equal(memory->allocate_host(memory->user, 64, &host, &p->err), HS_OK);
+    memory->free_host(memory->user, host);
+}
+
+/* A model of two variables, of which one is larger than what a restore keeps in memory. */
+enum { BIG = (72 << 20) / (int)sizeof(float) };
+
+static hs_session *open_big(program *p, float **big)
+{
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    p->graph = hs_graph_new(&p->env);
+    hs_cuda_variable(p->cuda, p->graph, "big", HS_FLOAT, HS_SHAPE(BIG), big);
+    hs_cuda_variable(p->cuda, p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), &p->parameters);
+    hs_graph_global_step(p->graph, NULL, &p->step);
+    p->bytes = p->peak = 0;
+    fake_cuda_pinned_peak();
+    return hs_session_open(
+        hs_graph_backend(p->graph),
+        HS_SESSION_OPTIONS(.checkpoint_dir = p->directory,
+                           .hooks = HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = p->directory, .every_n_steps = 3))),
+        &p->err);
+}
+
+static void large_variables_need_little_memory_of_the_host(void **state)
+{
+    program *p = *state;
+    float *big = allocate(BIG);
+    p->parameters = allocate(N);
+    for (int i = 0; i < BIG; i++)
+        ((float *)fake_cuda_show(big))[i] = (float)i;
+    memset(fake_cuda_show(p->parameters), 0, N * sizeof(float));
+    assert_clears(&p->err, p->session = open_big(p, &big)); /* saves step 0 */
+    const size_t saving = fake_cuda_pinned_peak() + p->peak;
+    assert_int_equal(stop(p), HS_OK);
+    release(&big);
+    assert_clears(&p->err, p->session = open_big(p, &big)); /* restores */
+    const size_t restoring = fake_cuda_pinned_peak() + p->peak;
+    assert_int_equal(stop(p), HS_OK);
+    assert_in_range(saving >> 20, 16, 63);
+    assert_in_range(restoring >> 20, 16, 66);
+    for (int i = 0; i < BIG; i++)
+        if (((float *)fake_cuda_show(big))[i] != (float)i)
+            fail_msg("element %d is %g", i, ((float *)fake_cuda_show(big))[i]);
+    release(&big);
+}
+
+static void a_copy_to_the_device_that_fails_fails_a_large_restore(void **state)
+{
+    program *p = *state;
+    float *big = allocate(BIG);
+    p->parameters = allocate(N);
+    memset(fake_cuda_show(p->parameters), 0, N * sizeof(float));
+    memset(fake_cuda_show(big), 0, BIG * sizeof(float));
+    assert_clears(&p->err, p->session = open_big(p, &big));
+    assert_int_equal(stop(p), HS_OK);
+    p->parameters = allocate(N);
+    fake_cuda_fail("cuMemcpyHtoDAsync_v2", 5, ILLEGAL_ADDRESS, true);
+    assert_null(p->session = open_big(p, &big));
+    assert_says(&p->err, HS_INTERNAL, "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+    fake_cuda_fail(NULL, 0, 0, false);
+    release(&big);
 }
 
 static void no_memory_on_the_device_fails_the_restore(void **state)
@@ -483,6 +551,8 @@ int main(void)
         over_driver(a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint),
         over_driver(every_call_of_the_driver_may_fail),
         over_driver(pinned_memory_is_allocated_later_if_it_was_exhausted),
+        over_driver(large_variables_need_little_memory_of_the_host),
+        over_driver(a_copy_to_the_device_that_fails_fails_a_large_restore),
         over_driver(no_memory_on_the_device_fails_the_restore),
         over_driver(a_graph_without_a_device_is_refused),
         over_driver(memory_of_the_device_that_is_added_as_the_hosts_is_refused),

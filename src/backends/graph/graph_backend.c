@@ -487,7 +487,7 @@ static hs_code graph_lend_variable(void *self, size_t index, hs_tensor *memory, 
     *memory = *value;
     if (code)
         return code;
-    if (memory->memory)
+    if (memory->memory && !memory->memory->wait) /* only one thread may copy, and only all of it */
         return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is not in host memory", variable->name);
     call_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
     return HS_OK;

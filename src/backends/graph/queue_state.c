@@ -5,6 +5,7 @@
 
 #include "backends/graph/queue.h"
 #include "base/state.h"
+#include "base/device.h"
 #include "base/tensor.h"
 
 #include <stddef.h>

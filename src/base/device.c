@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies with hs_memory. A copy in pieces alternates between the two buffers of a staging. */
+#include "base/device.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static hs_code wait(const hs_memory *memory, const void *host, hs_error *err)
+{
+    return memory->wait ? hs__normalize_error(memory->wait(memory->user, host, err), "hs_memory.wait", err) : HS_OK;
+}
+
+hs_code hs__device_mark(const hs_memory *memory, hs_error *err)
+{
+    return memory && memory->size >= sizeof *memory && memory->mark
+               ? hs__normalize_error(memory->mark(memory->user, err), "hs_memory.mark", err)
+               : HS_OK;
+}
+
+static hs_code begin_to_host(const hs_memory *memory, void *host, const void *from, size_t bytes, hs_error *err)
+{
+    return hs__normalize_error(memory->to_host(memory->user, host, from, bytes, err), "hs_memory.to_host", err);
+}
+
+static hs_code begin_from_host(const hs_memory *memory, void *to, const void *host, size_t bytes, hs_error *err)
+{
+    return hs__normalize_error(memory->from_host(memory->user, to, host, bytes, err), "hs_memory.from_host", err);
+}
+
+/* Whole tensors. */
+
+hs_code hs__device_read(const char *name, const hs_tensor *tensor, void *host, hs_error *err)
+{
+    const hs_memory *memory = tensor->memory;
+    hs_code code = begin_to_host(memory, host, tensor->data, tensor->bytes, err);
+    if (!code)
+        code = wait(memory, host, err);
+    if (code && name)
+        hs_error_prefix(err, "cannot read variable '%s'", name);
+    return code;
+}
+
+hs_code hs__tensor_to_host(const char *name, const hs_tensor *tensor, void *host, hs_error *err)
+{
+    const hs_memory *memory = tensor->memory;
+    if (memory->size < sizeof *memory || !memory->to_host)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor's memory needs HS_INIT(hs_memory, ...) and to_host");
+    hs_code code = hs__device_mark(memory, err);
+    return code ? code : hs__device_read(name, tensor, host, err);
+}
+
+hs_code hs__tensor_from_host(const hs_tensor *to, const void *host, hs_error *err)
+{
+    hs_code code = hs__device_mark(to->memory, err);
+    if (!code && !(code = begin_from_host(to->memory, to->data, host, to->bytes, err)))
+        code = wait(to->memory, host, err);
+    return code;
+}
+
+hs_code hs__tensor_clear(const hs_tensor *to, hs_error *err)
+{
+    const size_t most = smaller(to->bytes, HS__STAGING_PIECE);
+    void *zeros = hs__alloc(NULL, most, 1);
+    hs_code code = zeros ? hs__device_mark(to->memory, err) : hs__no_memory(err, most, "it");
+    for (size_t at = 0; !code && at < to->bytes; at += most)
+        if (!(code = begin_from_host(to->memory, (char *)to->data + at, zeros, smaller(to->bytes - at, most), err)))
+            code = wait(to->memory, zeros, err);
+    hs__free(NULL, zeros);
+    return code;
+}
+
+hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err)
+{
+    hs__clear(err);
+    if (!tensor || !host || (tensor->memory && !copy))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_host: tensor, copy or host is NULL");
+    if (!tensor->memory) {
+        *host = *tensor;
+        return HS_OK;
+    }
+    if (tensor->bytes > copy->capacity) {
+        hs_host_copy_free(copy);
+        copy->data = hs_env_alloc(copy->env, tensor->bytes);
+        if (!copy->data)
+            return hs__no_memory(err, tensor->bytes, "a copy of device memory");
+        copy->capacity = tensor->bytes;
+    }
+    hs_code code = hs__tensor_to_host(NULL, tensor, copy->data, err);
+    if (code)
+        return code;
+    *host = *tensor;
+    host->memory = NULL;
+    host->data = copy->data;
+    return HS_OK;
+}
+
+void hs_host_copy_free(hs_host_copy *copy)
+{
+    if (!copy)
+        return;
+    hs_env_free(copy->env, copy->data);
+    copy->data = NULL;
+    copy->capacity = 0;
+}
+
+/* Pieces. */
+
+static void free_buffer(hs__staging *staging, size_t i)
+{
+    const hs_memory *memory = staging->memory;
+    if (staging->buffers[i] && memory->allocate_host)
+        memory->free_host(memory->user, staging->buffers[i]);
+    else
+        hs__free(staging->env, staging->buffers[i]);
+    staging->buffers[i] = NULL;
+    staging->bytes[i] = 0;
+}
+
+void hs__staging_free(hs__staging *staging)
+{
+    for (size_t i = 0; staging->memory && i < HS__STAGING_BUFFERS; i++)
+        free_buffer(staging, i);
+    staging->memory = NULL;
+}
+
+/* Makes buffer `i` hold `bytes`, at most those of a piece. */
+static hs_code reserve(hs__staging *staging, const hs_memory *memory, size_t i, size_t bytes, hs_error *err)
+{
+    if (staging->memory != memory)
+        hs__staging_free(staging);
+    staging->memory = memory;
+    if (bytes <= staging->bytes[i])
+        return HS_OK;
+    free_buffer(staging, i);
+    const size_t size = bytes <= HS__STAGING_SMALL ? HS__STAGING_SMALL : staging->piece;
+    hs_code code = HS_OK;
+    if (memory->allocate_host)
+        code = hs__normalize_error(memory->allocate_host(memory->user, size, &staging->buffers[i], err),
+                                   "hs_memory.allocate_host", err);
+    else if (!(staging->buffers[i] = hs__realloc(staging->env, NULL, size, 1)))
+        code = hs__no_memory(err, size, "a copy of device memory");
+    if (!code)
+        staging->bytes[i] = size;
+    return code;
+}
+
+/* After a failure: a copy may be in progress, and its buffer is used or freed next. */
+static void drain(const hs__staging *staging)
+{
+    for (size_t i = 0; i < HS__STAGING_BUFFERS; i++)
+        if (staging->buffers[i])
+            wait(staging->memory, staging->buffers[i], NULL);
+}
+
+hs_code hs__tensor_put(const char *name, const hs_tensor *tensor, hs__staging *staging, hs__put_fn put, void *user,
+                       hs_error *err)
+{
+    const hs_memory *memory = tensor->memory;
+    if (!memory || !tensor->bytes)
+        return put(user, tensor->data, tensor->bytes, err);
+    const size_t piece = staging->piece, n = (tensor->bytes + piece - 1) / piece;
+    hs_code code = HS_OK, put_code = HS_OK;
+    for (size_t i = 0; !code && !put_code && i <= n; i++) {
+        const size_t now = i % HS__STAGING_BUFFERS, before = (i + 1) % HS__STAGING_BUFFERS;
+        const size_t bytes = i < n ? smaller(tensor->bytes - i * piece, piece) : 0;
+        if (bytes && !(code = reserve(staging, memory, now, bytes, err)))
+            code = begin_to_host(memory, staging->buffers[now], (const char *)tensor->data + i * piece, bytes, err);
+        if (i && !code && !(code = wait(memory, staging->buffers[before], err)))
+            put_code = put(user, staging->buffers[before], smaller(tensor->bytes - (i - 1) * piece, piece), err);
+    }
+    if (code)
+        hs_error_prefix(err, "cannot read variable '%s'", name);
+    if (code || put_code)
+        drain(staging);
+    return code ? code : put_code;
+}
+
+void hs__staging_begin(hs__staging *staging, const hs_memory *memory, void *to)
+{
+    if (staging->memory != memory)
+        hs__staging_free(staging);
+    staging->memory = memory;
+    staging->to = to;
+    staging->filling = staging->used = 0;
+}
+
+/* Begins to copy the filled part of a buffer. */
+static hs_code flush(hs__staging *staging, hs_error *err)
+{
+    hs_code code = staging->used ? begin_from_host(staging->memory, staging->to, staging->buffers[staging->filling],
+                                                   staging->used, err)
+                                 : HS_OK;
+    staging->to += staging->used;
+    staging->used = 0;
+    staging->filling = (staging->filling + 1) % HS__STAGING_BUFFERS;
+    return code;
+}
+
+hs_code hs__staging_put(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    hs__staging *staging = user;
+    hs_code code = HS_OK;
+    for (size_t done = 0, n; !code && done < bytes; done += n) {
+        const size_t at = staging->filling;
+        n = smaller(bytes - done, staging->piece - staging->used);
+        if (!staging->used && ((code = reserve(staging, staging->memory, at, staging->piece, err)) ||
+                               (code = wait(staging->memory, staging->buffers[at], err))))
+            return code;
+        memcpy((char *)staging->buffers[at] + staging->used, (const char *)data + done, n);
+        staging->used += n;
+        if (staging->used == staging->piece)
+            code = flush(staging, err);
+    }
+    return code;
+}
+
+hs_code hs__staging_end(hs__staging *staging, hs_code code, hs_error *err)
+{
+    if (!code)
+        code = flush(staging, err);
+    for (size_t i = 0; i < HS__STAGING_BUFFERS; i++) {
+        hs_code waited = staging->buffers[i] ? wait(staging->memory, staging->buffers[i], code ? NULL : err) : HS_OK;
+        code = code ? code : waited;
+    }
+    return code;
+}
