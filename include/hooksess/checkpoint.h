@@ -141,12 +141,14 @@ typedef struct hs_save_options {
  * disk. Memory: 16 MiB, and 8 MiB for each further shard; for variables on a device, and on rank 0 of a group, 32 MiB more.
  *
  * background   Returns when the state is copied, and hs_saver_poll reports the rest. If the previous background save failed
- *              and was not polled, this call returns that failure and saves nothing. Memory: as much as the variables. In a
- *              group, the save runs in the foreground if the per-rank states (state.h) of another rank than 0 are larger
- *              than 16 MiB divided by the rank count.
+ *              and was not polled, this call returns that failure and saves nothing. Memory: as much as the variables; on
+ *              the device for those that it can copy (hs_memory.duplicate) and has room for. Only the device waits for such
+ *              a copy. In a group, the save runs in the foreground if the per-rank states (state.h) of another rank than 0
+ *              are larger than 16 MiB divided by the rank count.
  * overlap      Returns earlier: variables of 64 KiB or more are copied while the session runs, except those of
- *              hs_graph_variable_at. An op waits for the variables in hs_op_def.writes. Only ops may change variables:
- *              other writes spoil the checkpoint. Ignored if the backend does not support it.
+ *              hs_graph_variable_at on the host. An op waits for the variables in hs_op_def.writes. Only ops may change
+ *              variables: other writes spoil the checkpoint. Ignored if the backend does not support it. A program that
+ *              calls hs_step_before_update needs no overlap.
  *
  * TensorFlow: Saver.save. */
 HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,

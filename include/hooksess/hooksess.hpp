@@ -708,6 +708,11 @@ class session
     {
         return hs_session_wants(c_, value);
     }
+    /* Before the first change of a variable in a step. See hs_step_before_update. */
+    void step_before_update()
+    {
+        hs_step_before_update(c_);
+    }
     hs_code step_end()
     {
         const scope calling(calling_);

@@ -205,6 +205,21 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * HS_UNIMPLEMENTED: the graph has no global step (hs_graph_global_step), or the backend cannot advance it. */
 HS_API bool hs_step_begin(hs_session *session);
 HS_API hs_code hs_step_end(hs_session *session);
+/* Call it in each step before the first change of a variable, so that a background save copies variables concurrently with
+ * what comes before, such as forward and backward:
+ *
+ *     while (hs_step_begin(session)) {
+ *         forward(&model), backward(&model);
+ *         hs_step_before_update(session);
+ *         update(&model);
+ *         hs_step_end(session);
+ *     }
+ *
+ * Until it returns, the program neither changes nor moves variables, except plain bytes (hs_graph_bytes). It waits until
+ * variables on the host are copied. For variables on a device it does not wait: the device waits, and copies to its own
+ * memory first if there is room. Does nothing if no save is in progress. If a program never calls it, the variables are
+ * copied before hs_step_end returns, or the device copies them before the program's later work. */
+HS_API void hs_step_before_update(hs_session *session);
 /* Call it between hs_step_begin and hs_step_end: returns true if a hook that is due in this step reads a value of the graph
  * (hs_graph_value), so that a loop whose loss is on a device copies it only then:
  *

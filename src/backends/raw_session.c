@@ -190,17 +190,27 @@ hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_v
     return code && variable->flags & HS_VARIABLE_MOVES && code != HS_UNIMPLEMENTED ? hs__error_copy(err, &cause) : HS_OK;
 }
 
-hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
-                               hs_error *err)
+hs_code hs__session_place(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
+                          const hs_memory **device, hs_error *err)
 {
     hs_tensor value;
     *has = true;
+    *device = NULL;
     if (!(variable->flags & HS_VARIABLE_MOVES))
         return HS_OK;
     hs_code code = hs__session_read(session, index, variable->name, &value, err);
-    if (!code)
-        *has = value.data || !value.bytes;
-    return code;
+    if (code)
+        return code;
+    *has = value.data || !value.bytes;
+    *device = value.memory;
+    return HS_OK;
+}
+
+hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
+                               hs_error *err)
+{
+    const hs_memory *device;
+    return hs__session_place(session, index, variable, has, &device, err);
 }
 
 /* The global step. */

@@ -11,7 +11,7 @@
  *
  * raw_session.c writes its fields, with these exceptions: `loading_states` and `unallocated_logged` belong to
  * src/checkpoint. src/checkpoint fills `unclaimed`, and src/session frees it; it owns `rank_parts`. src/session sets
- * `runs_queues`, `values_computed`, `ranks`, `rank`, `rank_count` and hs__state_slot.varies. */
+ * `runs_queues`, `values_computed`, `guards_updates`, `ranks`, `rank`, `rank_count` and hs__state_slot.varies. */
 
 /* A registered provider of state. */
 typedef struct hs__state_slot {
@@ -99,6 +99,7 @@ struct hs_raw_session {
     size_t n_returns, returns_capacity;
     /* Bits 1 << HS_RUN_TRAIN and 1 << HS_RUN_EVAL: such a run was made since then, and has computed values of the graph. */
     uint8_t values_computed;
+    bool guards_updates; /* the program calls hs_step_before_update before it changes variables */
 };
 
 void hs__raw_session_init(hs_raw_session *raw, const hs_env *env, hs_backend backend, const hs_backend_ops *ops,
@@ -122,7 +123,10 @@ hs_code hs__session_write(const hs_raw_session *session, size_t index, const cha
  * the caller to fill, maybe on a device; without data, the caller must use hs__session_write. */
 hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_variable *variable, size_t bytes,
                          hs_tensor *memory, hs_error *err);
-/* Sets *has to whether the variable has memory. Reads no value. */
+/* Sets *has to whether the variable has memory. Reads no value. The first one sets *device to that of a variable that may
+ * move, otherwise to NULL. */
+hs_code hs__session_place(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
+                          const hs_memory **device, hs_error *err);
 hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
                                hs_error *err);
 

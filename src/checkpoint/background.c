@@ -52,9 +52,11 @@ static void *work(void *user)
         pthread_mutex_unlock(&b->lock);
         hs_error error = {0};
         int64_t began_ns = hs_env_monotonic_ns(&b->saver->env);
-        hs__snapshot_complete(&b->snapshot);
+        hs_code code = hs__snapshot_complete(&b->snapshot, &error);
         const hs__item_source source = hs__snapshot_source(&b->snapshot);
-        hs_code code = hs__save(&b->request, &source, &error);
+        if (!code)
+            code = hs__save(&b->request, &source, &error);
+        hs__snapshot_release(&b->snapshot);
         hs__normalize_error(code, "the save", &error);
         pthread_mutex_lock(&b->lock);
         b->busy = false;
@@ -199,7 +201,8 @@ hs_code hs__background_save(const hs__save_request *request, hs__save_list *list
     b->request.prefix = b->prefix;
     b->request.options.state_file = b->state_file;
     b->request.cancel = &b->cancel;
-    if ((code = hs__snapshot_take(&b->snapshot, list, options->overlap, err)) ||
+    const hs__copying copying = options->overlap || list->session->guards_updates ? HS__COPY_LATER : HS__COPY_ON_DEVICE;
+    if ((code = hs__snapshot_take(&b->snapshot, list, copying, err)) ||
         (request->sums && (code = hs__rank_sums_gather(request->sums, err))))
         return code;
     hs__rank_sums_free(&b->sums);

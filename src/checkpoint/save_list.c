@@ -103,9 +103,12 @@ hs_code hs__save_list_make(hs__save_list *list, const hs_env *env, const hs__sel
     hs_variable variable;
     for (size_t i = 0; !code && hs__selection_next(selection, session, &i, &variable); i++) {
         bool has_memory;
-        if (!(code = hs__session_has_memory(session, i, &variable, &has_memory, err)))
+        const hs_memory *device;
+        if (!(code = hs__session_place(session, i, &variable, &has_memory, &device, err)))
             code = has_memory ? add_variable(list, selection, i, &variable, err)
                               : add_unallocated(list, selection, &variable, err);
+        if (!code && has_memory && device && device->duplicate)
+            list->device_bytes += bytes_of(variable.dtype, &variable.shape);
     }
     if (list->n)
         qsort(list->variables, list->n, sizeof *list->variables, by_name);

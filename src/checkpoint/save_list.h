@@ -68,7 +68,8 @@ typedef struct hs__save_list {
     hs__unallocated_variable *unallocated; /* in the order of the backend */
     size_t n_unallocated, unallocated_capacity;
     uint64_t bytes; /* estimate of the size of the checkpoint: variables, and states whose providers declare a size */
-    hs_bytes meta;  /* as in hs__item_source, allocated with env; the caller sets it */
+    uint64_t device_bytes;   /* of these, variables that a background save copies on their device */
+    hs_bytes meta;           /* as in hs__item_source, allocated with env; the caller sets it */
     const hs_memory *marked; /* the device whose variable was read last, and which was marked */
 } hs__save_list;
 

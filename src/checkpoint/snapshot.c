@@ -19,6 +19,8 @@ typedef enum { DEFERRED, BEING_COPIED, COPIED } item_state;
 struct hs__snapshot_item {
     size_t name, data, texts; /* offsets in the snapshot's data; `texts`: what the strings point to */
     hs_tensor value;          /* its data is the variable's memory until it is copied */
+    void *block; /* the copy of a deferred variable on a device, on the device or on the host. NULL: it is in the data */
+    bool on_device;
     bool is_slice, follows, nonfinite;
     hs_variable_slice slice;
     item_state state;
@@ -34,6 +36,19 @@ int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env)
     return result;
 }
 
+void hs__snapshot_release(hs__snapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->n_variables; i++) {
+        struct hs__snapshot_item *item = &snapshot->items[i];
+        if (item->on_device)
+            item->value.memory->release(item->value.memory->user, item->block);
+        else
+            hs__free(snapshot->env, item->block);
+        item->block = NULL;
+        item->on_device = false;
+    }
+}
+
 /* Only the session's thread sets and removes guards. */
 static void empty(hs__snapshot *snapshot)
 {
@@ -41,7 +56,11 @@ static void empty(hs__snapshot *snapshot)
     if (session)
         session->ops.guard(session->handle, (hs_write_guard){NULL, NULL, NULL});
     snapshot->guarded = NULL;
+    hs__snapshot_release(snapshot);
     snapshot->n = snapshot->n_variables = snapshot->n_item_of = snapshot->bytes = 0;
+    snapshot->device_bytes = 0;
+    snapshot->holds = false;
+    snapshot->error.code = HS_OK;
     atomic_store(&snapshot->n_deferred, 0);
     hs__free(snapshot->env, (void *)snapshot->meta.data);
     snapshot->meta = (hs_bytes){NULL, 0};
@@ -123,7 +142,7 @@ static hs_code defer(hs__snapshot *snapshot, const hs__save_item *from, hs_error
     return HS_OK;
 }
 
-static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, bool overlap, hs_error *err)
+static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, hs__copying copying, hs_error *err)
 {
     const hs_tensor *value = &from->value;
     struct hs__snapshot_item item = {.value = *value,
@@ -139,7 +158,12 @@ static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, bool overl
         hs__reserve(snapshot->env, &snapshot->items, &snapshot->capacity, snapshot->n + 1, sizeof *snapshot->items, err);
     if (code || (code = append(snapshot, from->name, strlen(from->name) + 1, &item.name, err)))
         return code;
-    if (overlap && from->borrowed && value->bytes >= LARGE && value->dtype != HS_STRING) {
+    if (copying != HS__COPY_TO_HOST && value->bytes && value->memory && value->memory->duplicate) {
+        item.state = DEFERRED;
+        snapshot->device_bytes += value->bytes;
+        if ((code = defer(snapshot, from, err)))
+            return code;
+    } else if (copying == HS__COPY_LATER && from->borrowed && value->bytes >= LARGE && value->dtype != HS_STRING) {
         item.state = DEFERRED;
         if ((code = append_room(snapshot, value->bytes, &item.data, err)) || (code = defer(snapshot, from, err)))
             return code;
@@ -161,16 +185,42 @@ static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, bool overl
 /* hs__visit_item_fn */
 static hs_code add_state(void *user, const hs__save_item *from, hs_error *err)
 {
-    return add(user, from, false, err);
+    return add(user, from, HS__COPY_TO_HOST, err);
+}
+
+/* Begins a copy on the device. If it has no room, copies to the host. */
+static hs_code copy_of_device(const hs__snapshot *snapshot, struct hs__snapshot_item *item, hs_error *err)
+{
+    const hs_memory *memory = item->value.memory;
+    const char *name = (const char *)snapshot->data + item->name;
+    hs_code code = memory->duplicate(memory->user, item->value.data, item->value.bytes, &item->block, err);
+    item->on_device = !code;
+    if (code != HS_RESOURCE_EXHAUSTED && code != HS_UNIMPLEMENTED) {
+        if (hs__normalize_error(code, "hs_memory.duplicate", err))
+            hs_error_prefix(err, "cannot copy variable '%s'", name);
+        return code;
+    }
+    item->block = hs__realloc(snapshot->env, NULL, item->value.bytes, 1);
+    return item->block ? hs__device_read(name, &item->value, item->block, err)
+                       : hs__no_memory(err, item->value.bytes, name);
 }
 
 /* Copies a deferred variable. The caller holds the lock, which is released during the copying. */
 static void copy_item(hs__snapshot *snapshot, struct hs__snapshot_item *item)
 {
+    hs_error error = {0};
+    hs_code code = HS_OK;
     item->state = BEING_COPIED;
     pthread_mutex_unlock(&snapshot->lock);
-    memcpy(snapshot->data + item->data, item->value.data, item->value.bytes);
+    if (item->value.memory)
+        code = copy_of_device(snapshot, item, &error);
+    else
+        memcpy(snapshot->data + item->data, item->value.data, item->value.bytes);
     pthread_mutex_lock(&snapshot->lock);
+    if (code && !snapshot->error.code) {
+        snapshot->error = error;
+        snapshot->error.code = code;
+    }
     item->state = COPIED;
     atomic_fetch_sub(&snapshot->n_deferred, 1);
     pthread_cond_broadcast(&snapshot->copied);
@@ -186,17 +236,30 @@ static void finish_item(hs__snapshot *snapshot, struct hs__snapshot_item *item)
     pthread_mutex_unlock(&snapshot->lock);
 }
 
-void hs__snapshot_complete(hs__snapshot *snapshot)
+hs_code hs__snapshot_complete(hs__snapshot *snapshot, hs_error *err)
 {
-    if (!atomic_load(&snapshot->n_deferred))
-        return;
     pthread_mutex_lock(&snapshot->lock);
     for (size_t i = 0; i < snapshot->n_variables; i++)
         if (snapshot->items[i].state == DEFERRED)
             copy_item(snapshot, &snapshot->items[i]);
     while (atomic_load(&snapshot->n_deferred))
         pthread_cond_wait(&snapshot->copied, &snapshot->lock);
+    hs_code code = hs__error_copy(err, snapshot->error.code ? &snapshot->error : NULL);
     pthread_mutex_unlock(&snapshot->lock);
+    return code;
+}
+
+/* The copies have begun. Lets the devices finish them before later work of the program. */
+static void hold_devices(hs__snapshot *snapshot)
+{
+    const hs_memory *last = NULL;
+    for (size_t i = 0; snapshot->holds && i < snapshot->n_variables; i++) {
+        const hs_memory *memory = snapshot->items[i].value.memory;
+        if (memory && memory != last && memory->duplicate)
+            memory->hold(memory->user);
+        last = memory;
+    }
+    snapshot->holds = false;
 }
 
 static void released(void *user)
@@ -207,16 +270,15 @@ static void released(void *user)
 static bool before_write(void *user, size_t index)
 {
     hs__snapshot *snapshot = user;
-    if (!atomic_load_explicit(&snapshot->n_deferred, memory_order_acquire)) {
-        released(snapshot);
-        return false;
+    if (atomic_load_explicit(&snapshot->n_deferred, memory_order_acquire)) {
+        if (index == HS_ANY_VARIABLE || snapshot->holds)
+            hs__snapshot_complete(snapshot, NULL); /* the thread reports the failure */
+        else if (index < snapshot->n_item_of && snapshot->item_of[index] != HS__NONE)
+            finish_item(snapshot, &snapshot->items[snapshot->item_of[index]]);
+        if (atomic_load(&snapshot->n_deferred))
+            return true;
     }
-    if (index == HS_ANY_VARIABLE)
-        hs__snapshot_complete(snapshot);
-    else if (index < snapshot->n_item_of && snapshot->item_of[index] != HS__NONE)
-        finish_item(snapshot, &snapshot->items[snapshot->item_of[index]]);
-    if (atomic_load(&snapshot->n_deferred))
-        return true;
+    hold_devices(snapshot);
     released(snapshot);
     return false;
 }
@@ -235,14 +297,16 @@ static void point_to_texts(const hs__snapshot *snapshot)
     }
 }
 
-hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool overlap, hs_error *err)
+hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, hs__copying copying, hs_error *err)
 {
     const hs_raw_session *session = list->session;
     const hs__item_source from = hs__save_list_source(list);
     empty(snapshot);
-    overlap &= session->ops.guard != NULL;
+    if (copying == HS__COPY_LATER && !session->ops.guard)
+        copying = HS__COPY_ON_DEVICE;
     /* allocates all memory at once, because growing doubles it; if that fails, the data grow */
-    size_t bytes = from.bytes < SIZE_MAX / 2 ? (size_t)from.bytes + ROOM_FOR_NAMES : 0;
+    const uint64_t on_host = from.bytes - (copying == HS__COPY_TO_HOST ? 0 : list->device_bytes);
+    size_t bytes = on_host < SIZE_MAX / 2 ? (size_t)on_host + ROOM_FOR_NAMES : 0;
     if (bytes > snapshot->data_capacity) {
         hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy without need */
         snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
@@ -252,9 +316,14 @@ hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool over
     for (size_t i = 0; !code && i < from.n; i++) {
         hs__save_item item;
         if (!(code = from.variable(from.self, i, &item, err)))
-            code = add(snapshot, &item, overlap, err);
+            code = add(snapshot, &item, copying, err);
     }
     snapshot->n_variables = snapshot->n;
+    snapshot->holds = snapshot->device_bytes > 0;
+    if (!code && copying == HS__COPY_ON_DEVICE) {
+        code = hs__snapshot_complete(snapshot, err);
+        hold_devices(snapshot);
+    }
     if (!code && atomic_load(&snapshot->n_deferred)) { /* before the states, whose providers may run something */
         session->ops.guard(session->handle, (hs_write_guard){before_write, released, snapshot});
         snapshot->guarded = session;
@@ -280,8 +349,8 @@ hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at)
                          .stays = true,
                          .follows = item->follows,
                          .nonfinite = item->nonfinite};
-    out.value.data = snapshot->data + item->data;
-    out.value.memory = NULL;
+    out.value.data = item->block ? item->block : snapshot->data + item->data;
+    out.value.memory = item->on_device ? item->value.memory : NULL;
     return out;
 }
 
@@ -314,6 +383,7 @@ static hs_code visit_states(void *self, hs__visit_item_fn visit, void *user, hs_
 
 hs__item_source hs__snapshot_source(hs__snapshot *snapshot)
 {
-    return (hs__item_source){snapshot, snapshot->n_variables, snapshot->bytes, snapshot->meta,
-                             size_of,  copied_variable,       visit_states};
+    return (hs__item_source){
+        snapshot,        snapshot->n_variables, snapshot->bytes + snapshot->device_bytes, snapshot->meta, size_of,
+        copied_variable, visit_states};
 }

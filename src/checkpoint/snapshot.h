@@ -9,8 +9,9 @@
 
 /* A copy in memory of what a save writes. Its memory is reused for the next one.
  *
- * With `overlap`, large variables are copied later (deferred): by the thread that completes the snapshot, or by the
- * session's thread immediately before it changes one of them (hs_write_guard). */
+ * Some variables are copied later (deferred): by the thread that completes the snapshot, or by the session's thread
+ * immediately before it changes one of them (hs_write_guard). Variables on a device are then copied on the device, or to
+ * the host if it has no room. The session's thread never waits for a copy on the device: the device's later work does. */
 typedef struct hs__snapshot {
     const hs_env *env;
     struct hs__snapshot_item *items;
@@ -19,6 +20,9 @@ typedef struct hs__snapshot {
     size_t n_item_of;
     unsigned char *data;
     size_t bytes, data_capacity;
+    uint64_t device_bytes;         /* of deferred variables on devices, which are not in `data` */
+    bool holds;                    /* devices do not yet hold back the program's work; of the session's thread */
+    hs_error error;                /* the first failure of copying a deferred variable; changed under the lock */
     hs_bytes meta;                 /* the graph; data NULL: none */
     const hs_raw_session *guarded; /* the session whose write guard this is; NULL: none */
 
@@ -31,11 +35,19 @@ typedef struct hs__snapshot {
 int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env);
 void hs__snapshot_free(hs__snapshot *snapshot);
 
-/* Copies the variables and states of the list, and adopts its graph; both have the same env. `overlap`: defers large
- * variables, if the backend has write guards. On failure the snapshot is empty. */
-hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool overlap, hs_error *err);
-/* Copies the deferred variables, or waits until another thread has. */
-void hs__snapshot_complete(hs__snapshot *snapshot);
+typedef enum {
+    HS__COPY_TO_HOST,   /* copies everything, to the host */
+    HS__COPY_ON_DEVICE, /* begins copies on devices, and copies the rest */
+    HS__COPY_LATER      /* defers variables on devices and large ones, if the backend has write guards */
+} hs__copying;
+
+/* Copies the variables and states of the list, and adopts its graph; both have the same env. On failure the snapshot is
+ * empty. */
+hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, hs__copying copying, hs_error *err);
+/* Copies the deferred variables, or waits until another thread has. Fails if one could not be copied. */
+hs_code hs__snapshot_complete(hs__snapshot *snapshot, hs_error *err);
+/* Frees the copies of deferred variables on devices. The snapshot cannot be read any more. */
+void hs__snapshot_release(hs__snapshot *snapshot);
 /* The item of that index. The snapshot must be complete, as for its source. Valid until it changes. */
 hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at);
 hs__item_source hs__snapshot_source(hs__snapshot *snapshot);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Access to the memory of a CUDA device (cuda.h). Copies run on a stream of the object. An event for each block of pinned
- * memory tells when the copy from or to it is finished. */
+/* Access to the memory of a CUDA device (cuda.h). An event for each block of pinned memory tells when the copy from or to
+ * it is finished. Two streams, so that a save in the background does not wait for the program's work:
+ *
+ *   stream      copies                                                wait for
+ *   copies      between variables or values and the host              the work of the program at the last mark
+ *   background  of variables on the device, and from there to host    the mark, for the first of these; the others wait for
+ * them */
 #include <hooksess/cuda.h>
 
 #include "cuda/driver.h"
@@ -16,17 +21,28 @@ typedef struct pinned {
     bool in_use;
 } pinned;
 
+/* A copy of a variable on the device. */
+typedef struct duplicate {
+    struct duplicate *next;
+    CUdeviceptr memory;
+    size_t bytes;
+} duplicate;
+
 struct hs_cuda {
     hs_env env;
     hs_memory memory;
     const hs__cuda_driver *driver;
     CUdevice device;
-    CUcontext context;        /* the primary one. NULL: not retained */
-    CUstream program, copies; /* the program's stream; our own, NULL: none */
-    CUevent ready;            /* the work of the program at the last mark */
-    CUevent copied;           /* the last copy from or to memory that is not pinned */
-    pthread_mutex_t lock;     /* guards the list, and keeps the calls of one copy together */
+    CUcontext context; /* the primary one. NULL: not retained */
+    CUstream program;
+    CUstream copies, background; /* our own. NULL: none */
+    CUevent ready;               /* the work of the program at the last mark */
+    CUevent copied;              /* the last copy from or to memory that is not pinned */
+    CUevent duplicated;          /* the last duplicate */
+    pthread_mutex_t lock;        /* guards the lists, and keeps the calls of one copy together */
     pinned *pinned;
+    bool marked; /* since the last copy: the stream `copies` does not wait for `ready` yet */
+    duplicate *duplicates;
 };
 
 static hs_code result(const hs_cuda *cuda, CUresult of, const char *what, hs_error *err)
@@ -91,19 +107,36 @@ static hs_code mark(void *user, hs_error *err)
     hs_code code = enter(cuda, err);
     if (code)
         return code;
-    if (!(code = CALL(cuda, cuEventRecord, cuda->ready, cuda->program)))
-        code = CALL(cuda, cuStreamWaitEvent, cuda->copies, cuda->ready, 0);
+    code = CALL(cuda, cuEventRecord, cuda->ready, cuda->program);
+    cuda->marked = true;
     leave(cuda);
     return code;
 }
 
-/* Ends a call that has begun a copy. If nothing records its end, the copy must not be in progress afterwards. */
-static hs_code record(hs_cuda *cuda, const void *host, hs_code code, hs_error *err)
+/* Begins a call that copies between the host and memory of the program. */
+static hs_code prepare(hs_cuda *cuda, const void *device, size_t bytes, hs_error *err)
 {
-    if (!code && (code = CALL(cuda, cuEventRecord, copied_at(cuda, host), cuda->copies)))
-        cuda->driver->cuStreamSynchronize(cuda->copies);
+    hs_code code = check(cuda, (CUdeviceptr)device, bytes, err);
+    if (!code && cuda->marked && !(code = CALL(cuda, cuStreamWaitEvent, cuda->copies, cuda->ready, 0)))
+        cuda->marked = false;
+    return code;
+}
+
+/* Ends a call that has begun a copy. If nothing records its end, the copy must not be in progress afterwards. */
+static hs_code record(hs_cuda *cuda, const void *host, CUstream stream, hs_code code, hs_error *err)
+{
+    if (!code && (code = CALL(cuda, cuEventRecord, copied_at(cuda, host), stream)))
+        cuda->driver->cuStreamSynchronize(stream);
     leave(cuda);
     return code;
+}
+
+static bool is_duplicate(const hs_cuda *cuda, CUdeviceptr address)
+{
+    const duplicate *copy = cuda->duplicates;
+    while (copy && !(address >= copy->memory && address - copy->memory < copy->bytes))
+        copy = copy->next;
+    return copy != NULL;
 }
 
 static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
@@ -112,9 +145,11 @@ static hs_code to_host(void *user, void *host, const void *device, size_t bytes,
     hs_code code = enter(cuda, err);
     if (code)
         return code;
-    if (!(code = check(cuda, (CUdeviceptr)device, bytes, err)))
-        code = CALL(cuda, cuMemcpyDtoHAsync, host, (CUdeviceptr)device, bytes, cuda->copies);
-    return record(cuda, host, code, err);
+    const bool from_duplicate = is_duplicate(cuda, (CUdeviceptr)device);
+    const CUstream stream = from_duplicate ? cuda->background : cuda->copies;
+    if (from_duplicate || !(code = prepare(cuda, device, bytes, err)))
+        code = CALL(cuda, cuMemcpyDtoHAsync, host, (CUdeviceptr)device, bytes, stream);
+    return record(cuda, host, stream, code, err);
 }
 
 static hs_code from_host(void *user, void *device, const void *host, size_t bytes, hs_error *err)
@@ -123,9 +158,9 @@ static hs_code from_host(void *user, void *device, const void *host, size_t byte
     hs_code code = enter(cuda, err);
     if (code)
         return code;
-    if (!(code = check(cuda, (CUdeviceptr)device, bytes, err)))
+    if (!(code = prepare(cuda, device, bytes, err)))
         code = CALL(cuda, cuMemcpyHtoDAsync, (CUdeviceptr)device, host, bytes, cuda->copies);
-    return record(cuda, host, code, err);
+    return record(cuda, host, cuda->copies, code, err);
 }
 
 static hs_code wait(void *user, const void *host, hs_error *err)
@@ -135,9 +170,11 @@ static hs_code wait(void *user, const void *host, hs_error *err)
     if (code)
         return code;
     const CUevent event = copied_at(cuda, host);
-    pthread_mutex_unlock(&cuda->lock); /* others may copy meanwhile */
-    if ((code = CALL(cuda, cuEventSynchronize, event)))
-        cuda->driver->cuStreamSynchronize(cuda->copies); /* the memory may be freed next */
+    pthread_mutex_unlock(&cuda->lock);                    /* others may copy meanwhile */
+    if ((code = CALL(cuda, cuEventSynchronize, event))) { /* the memory may be freed next */
+        cuda->driver->cuStreamSynchronize(cuda->copies);
+        cuda->driver->cuStreamSynchronize(cuda->background);
+    }
     pthread_mutex_lock(&cuda->lock);
     leave(cuda);
     return code;
@@ -185,6 +222,84 @@ static void free_host(void *user, void *host)
     pthread_mutex_unlock(&cuda->lock);
 }
 
+/* Copies in the background. */
+
+/* Leaves a sixteenth of the device's memory to the program, which may allocate while the copy exists. */
+static hs_code check_room(const hs_cuda *cuda, size_t bytes, hs_error *err)
+{
+    size_t free_bytes, total;
+    hs_code code = CALL(cuda, cuMemGetInfo, &free_bytes, &total);
+    if (!code && (free_bytes < total / 16 || free_bytes - total / 16 < bytes))
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "the device has %zu free bytes of %zu, too few for a copy of %zu",
+                            free_bytes, total, bytes);
+    return code;
+}
+
+static hs_code begin_duplicate(hs_cuda *cuda, CUdeviceptr from, duplicate *copy, hs_error *err)
+{
+    hs_code code;
+    if ((code = check(cuda, from, copy->bytes, err)) || (code = check_room(cuda, copy->bytes, err)) ||
+        (code = CALL(cuda, cuMemAllocAsync, &copy->memory, copy->bytes, cuda->background)))
+        return code;
+    if ((code = CALL(cuda, cuStreamWaitEvent, cuda->background, cuda->ready, 0)) ||
+        (code = CALL(cuda, cuMemcpyDtoDAsync, copy->memory, from, copy->bytes, cuda->background)) ||
+        (code = CALL(cuda, cuEventRecord, cuda->duplicated, cuda->background)))
+        cuda->driver->cuMemFreeAsync(copy->memory, cuda->background); /* after the copy, if it has begun */
+    return code;
+}
+
+static hs_code duplicate_memory(void *user, const void *device, size_t bytes, void **to, hs_error *err)
+{
+    hs_cuda *cuda = user;
+    duplicate *copy = hs_env_alloc(&cuda->env, sizeof *copy);
+    if (!copy)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu bytes", sizeof *copy);
+    *copy = (duplicate){.bytes = bytes};
+    hs_code code = enter(cuda, err);
+    if (!code) {
+        if (!(code = begin_duplicate(cuda, (CUdeviceptr)device, copy, err))) {
+            copy->next = cuda->duplicates;
+            cuda->duplicates = copy;
+            *to = (void *)(uintptr_t)copy->memory;
+        }
+        leave(cuda);
+    }
+    if (code)
+        hs_env_free(&cuda->env, copy);
+    return code;
+}
+
+static void release(void *user, void *copy)
+{
+    hs_cuda *cuda = user;
+    const bool entered = !enter(cuda, NULL);
+    if (!entered)
+        pthread_mutex_lock(&cuda->lock);
+    for (duplicate **at = &cuda->duplicates, *found; (found = *at); at = &found->next)
+        if (found->memory == (CUdeviceptr)copy) {
+            *at = found->next;
+            if (entered)
+                cuda->driver->cuMemFreeAsync(found->memory, cuda->background);
+            hs_env_free(&cuda->env, found);
+            break;
+        }
+    if (entered)
+        leave(cuda);
+    else
+        pthread_mutex_unlock(&cuda->lock);
+}
+
+/* If the stream cannot wait, the host does: the program must not write to memory that is read. */
+static void hold(void *user)
+{
+    hs_cuda *cuda = user;
+    if (enter(cuda, NULL))
+        return;
+    if (cuda->driver->cuStreamWaitEvent(cuda->program, cuda->duplicated, 0))
+        cuda->driver->cuEventSynchronize(cuda->duplicated);
+    leave(cuda);
+}
+
 static hs_code allocate(void *user, size_t bytes, void **device, hs_error *err)
 {
     hs_cuda *cuda = user;
@@ -209,8 +324,10 @@ static hs_code open_device(hs_cuda *cuda, int32_t device, hs_error *err)
         (code = CALL(cuda, cuDevicePrimaryCtxRetain, &cuda->context, cuda->device)) || (code = enter(cuda, err)))
         return code;
     if (!(code = CALL(cuda, cuStreamCreate, &cuda->copies, CU_STREAM_NON_BLOCKING)) &&
-        !(code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING)))
-        code = CALL(cuda, cuEventCreate, &cuda->copied, CU_EVENT_DISABLE_TIMING);
+        !(code = CALL(cuda, cuStreamCreate, &cuda->background, CU_STREAM_NON_BLOCKING)) &&
+        !(code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING)) &&
+        !(code = CALL(cuda, cuEventCreate, &cuda->copied, CU_EVENT_DISABLE_TIMING)))
+        code = CALL(cuda, cuEventCreate, &cuda->duplicated, CU_EVENT_DISABLE_TIMING);
     leave(cuda);
     return code;
 }
@@ -234,7 +351,8 @@ static hs_cuda *create(const hs_cuda_options *given, hs_error *err)
     cuda->program = options.stream;
     cuda->memory = (hs_memory)HS_INIT(hs_memory, .device_type = 2, .device_id = options.device, .to_host = to_host,
                                       .from_host = from_host, .wait = wait, .mark = mark, .allocate_host = allocate_host,
-                                      .free_host = free_host, .allocate = allocate, .user = cuda);
+                                      .free_host = free_host, .duplicate = duplicate_memory, .release = release,
+                                      .hold = hold, .allocate = allocate, .user = cuda);
     if (open_device(cuda, options.device, err)) {
         hs_error_prefix(err, "hs_cuda_new: device %d", (int)options.device);
         hs_cuda_free(cuda);
@@ -263,6 +381,8 @@ void hs_cuda_free(hs_cuda *cuda)
     if (cuda->context && !enter(cuda, NULL)) {
         if (cuda->copies)
             driver->cuStreamDestroy(cuda->copies);
+        if (cuda->background)
+            driver->cuStreamDestroy(cuda->background);
         for (pinned *block = cuda->pinned, *next; block; block = next) {
             next = block->next;
             driver->cuMemFreeHost(block->memory);
@@ -273,6 +393,8 @@ void hs_cuda_free(hs_cuda *cuda)
             driver->cuEventDestroy(cuda->ready);
         if (cuda->copied)
             driver->cuEventDestroy(cuda->copied);
+        if (cuda->duplicated)
+            driver->cuEventDestroy(cuda->duplicated);
         leave(cuda);
     }
     if (cuda->context)

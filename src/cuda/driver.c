@@ -59,6 +59,8 @@ static hs_code code_of(CUresult result)
     case CUDA_ERROR_SYSTEM_NOT_READY:
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
         return HS_UNAVAILABLE;
+    case CUDA_ERROR_NOT_SUPPORTED:
+        return HS_UNIMPLEMENTED;
     default:
         return HS_INTERNAL;
     }

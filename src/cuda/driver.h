@@ -23,6 +23,7 @@ enum {
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+    CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_SYSTEM_NOT_READY = 802,
     CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
     CU_STREAM_NON_BLOCKING = 1,
@@ -49,10 +50,14 @@ enum {
     F(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))                                                      \
     F(cuEventSynchronize, cuEventSynchronize, (CUevent event))                                                             \
     F(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * memory, size_t bytes))                                                     \
+    F(cuMemGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total))                                                      \
+    F(cuMemAllocAsync, cuMemAllocAsync, (CUdeviceptr * memory, size_t bytes, CUstream stream))                             \
+    F(cuMemFreeAsync, cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))                                               \
     F(cuMemAllocHost, cuMemAllocHost_v2, (void **memory, size_t bytes))                                                    \
     F(cuMemFreeHost, cuMemFreeHost, (void *memory))                                                                        \
     F(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))                \
     F(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))          \
+    F(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))          \
     F(cuPointerGetAttribute, cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr address))                     \
     F(cuGetErrorName, cuGetErrorName, (CUresult result, const char **name))                                                \
     F(cuGetErrorString, cuGetErrorString, (CUresult result, const char **text))

@@ -601,12 +601,28 @@ HS__COLD static hs_code check_step_support(const hs_session *session, hs_error *
     return HS_OK;
 }
 
+static void drop_guard(const hs_raw_session *raw)
+{
+    if (raw->ops.guard)
+        raw->ops.guard(raw->handle, (hs_write_guard){NULL, NULL, NULL});
+}
+
+/* Finishes the copies of a save that overlaps the runs, because the caller writes to variables next without calling the
+ * guard. */
+static void finish_copies(const hs_raw_session *raw)
+{
+    if (!raw->guards_updates)
+        drop_guard(raw);
+}
+
 static hs_code begin_step(hs_session *session, hs_error *err)
 {
     static const hs_run_args no_args = HS_INIT(hs_run_args);
     if (hs__is_in_group(session))
         hs__forget_agreed_failure(session);
     hs_code code = session->makes_own_steps ? HS_OK : check_step_support(session, err);
+    if (!session->makes_own_steps)
+        finish_copies(&session->raw);
     if (!code) {
         code = find_loss(session, err);
         do {
@@ -671,10 +687,7 @@ static hs_code end_step(hs_session *session, hs_error *err)
     if (!code)
         code = advance_step(raw, 1, err);
     code = finish_run(session, code, err);
-    /* A save that overlaps the runs must finish its copies now: from here on the caller writes to variables without calling
-     * the guard. */
-    if (raw->ops.guard)
-        raw->ops.guard(raw->handle, (hs_write_guard){NULL, NULL, NULL});
+    finish_copies(raw);
     hs__enter(session, HS_PHASE_DATA);
     return code;
 }
@@ -701,6 +714,14 @@ hs_code hs_step_end(hs_session *session)
     }
     hs__call_end(&call);
     return code;
+}
+
+void hs_step_before_update(hs_session *session)
+{
+    if (!session || hs__is_inherited(session->generation) || session->life != HS__IN_OWN_STEP || session->in_backend)
+        return;
+    session->raw.guards_updates = true;
+    drop_guard(&session->raw);
 }
 
 hs_code hs_step_pass_gate(hs_session *session)

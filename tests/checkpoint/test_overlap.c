@@ -109,7 +109,7 @@ static hs_code take_from(fixture2 *f, hs__snapshot *snapshot, hs_session *sessio
     if (!code)
         code = hs__meta_graph(&f->t.env, hs_graph_backend(f->graph), f->saver, &list.meta, &f->err);
     if (!code)
-        code = hs__snapshot_take(snapshot, &list, overlap, &f->err);
+        code = hs__snapshot_take(snapshot, &list, overlap ? HS__COPY_LATER : HS__COPY_TO_HOST, &f->err);
     hs__save_list_free(&list);
     return code;
 }
@@ -140,7 +140,7 @@ static void assert_all_zero(const hs_tensor *value)
 /* Completes the snapshot. Asserts that it has the initial values, independent of later changes. */
 static void assert_initial_values(fixture2 *f)
 {
-    hs__snapshot_complete(&f->snapshot);
+    hs__snapshot_complete(&f->snapshot, NULL);
     for (size_t i = 0; i < f->snapshot.n_variables; i++) {
         hs__save_item item = hs__snapshot_item(&f->snapshot, i);
         assert_all_zero(&item.value);
@@ -219,7 +219,7 @@ static void another_snapshot_may_follow_a_complete_one(void **state)
     assert_int_equal(count_deferred(f), 0);
     run(f, "update_second");
     assert_int_equal(atomic_load(&second.n_deferred), 1);
-    hs__snapshot_complete(&second);
+    hs__snapshot_complete(&second, NULL);
     run(f, "update_second"); /* the graph no longer has a guard, and the snapshot may be freed */
     hs__snapshot_free(&second);
     run(f, "update_all");
@@ -267,7 +267,7 @@ static void strings_are_copied_with_their_texts(void **state)
     assert_ok(f->err.code, &f->err);
     take(f);
     memcpy(text, "after!", 6);
-    hs__snapshot_complete(&f->snapshot);
+    hs__snapshot_complete(&f->snapshot, NULL);
     hs__save_item item = hs__snapshot_item(&f->snapshot, 3);
     assert_string_equal(item.name, "strings");
     const hs_string *copies = item.value.data;
@@ -368,7 +368,7 @@ static void a_snapshot_of_another_session_removes_the_guard_of_the_first(void **
     setup(&other);
     fixture2 *g = other;
     take(f);
-    hs__snapshot_complete(&f->snapshot);
+    hs__snapshot_complete(&f->snapshot, NULL);
     assert_ok(take_from(f, &f->snapshot, g->session, true), &f->err);
     run(f, "update_all");
     assert_int_equal(count_deferred(f), 2);
@@ -380,7 +380,7 @@ static void a_snapshot_of_another_session_removes_the_guard_of_the_first(void **
 
 static void *complete(void *user)
 {
-    hs__snapshot_complete(user);
+    hs__snapshot_complete(user, NULL);
     return NULL;
 }
 

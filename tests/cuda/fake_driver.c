@@ -385,6 +385,47 @@ CUresult cuMemFree_v2(CUdeviceptr memory)
     return CUDA_SUCCESS;
 }
 
+static size_t room = (size_t)64 << 30;
+
+void fake_cuda_set_room(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    room = bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+    ENTER();
+    pthread_mutex_lock(&lock);
+    *free_bytes = room;
+    *total = (size_t)64 << 30;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *memory, size_t bytes, CUstream stream)
+{
+    ENTER();
+    (void)stream;
+    const CUresult result = cuMemAlloc_v2(memory, bytes);
+    count_object(!result);
+    return result;
+}
+
+static void run_free(operation *self)
+{
+    cuMemFree_v2((uintptr_t)self->to | HIDDEN);
+    count_object(-1);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
+{
+    (void)enter(__func__);
+    push(stream, (operation){.run = run_free, .to = fake_cuda_show((void *)(uintptr_t)memory)}, NULL, 0);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
 {
     ENTER();
@@ -459,6 +500,12 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CU
 {
     ENTER();
     return copy(to, (void *)(uintptr_t)to, from, bytes, stream);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    ENTER();
+    return copy(from, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
 static void run_kernel(operation *self)

@@ -114,6 +114,7 @@ static int setup(void **state)
     p->directory = test_make_directory();
     pthread_mutex_init(&p->lock, NULL);
     fake_cuda_fail(NULL, 0, 0, false);
+    fake_cuda_set_room((size_t)64 << 30);
     assert_int_equal(cuStreamCreate(&p->stream, 0), 0);
     p->loss = allocate(1);
     p->env = *hs_env_default();
@@ -161,13 +162,18 @@ static void start_with(program *p, bool has_parameters, const hs_hook *hooks)
                                  HS_SESSION_OPTIONS(.checkpoint_dir = p->directory, .hooks = hooks), &p->err);
 }
 
+static void allocate_moments(program *p)
+{
+    if (p->moments)
+        return;
+    p->moments = allocate(N);
+    fake_cuda_launch(p->stream, clear, &(arguments){.moments = p->moments}, sizeof(arguments));
+}
+
 static void train_to(program *p, int64_t last)
 {
     while (p->step < last && hs_step_begin(p->session)) {
-        if (!p->moments) {
-            p->moments = allocate(N);
-            fake_cuda_launch(p->stream, clear, &(arguments){.moments = p->moments}, sizeof(arguments));
-        }
+        allocate_moments(p);
         fake_cuda_launch(p->stream, kernel, &(arguments){p->parameters, p->moments, p->loss, p->bad_at}, sizeof(arguments));
         hs_step_end(p->session);
     }
@@ -302,6 +308,189 @@ static void assert_save_fails(program *p, hs_code code, const char *message)
     assert_says(&outcome.error, code, message);
     assert_int_equal(outcome.last_saved_step, 3);
 }
+
+/* Saves in the background. */
+
+#define start_background(p, has_parameters)                                                                                \
+    start_with((p), (has_parameters),                                                                                      \
+               HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = (p)->directory, .every_n_steps = 2, .max_to_keep = HS_NEVER, \
+                                            .background = true)))
+
+/* A kernel that does not change the variables, and ends when the gate is open. */
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
+static bool gate_is_open, gate_timed_out;
+
+static void forward(void *of)
+{
+    struct timespec until;
+    (void)of;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 60;
+    pthread_mutex_lock(&gate_lock);
+    while (!gate_is_open && !gate_timed_out)
+        gate_timed_out = pthread_cond_timedwait(&gate_changed, &gate_lock, &until) != 0;
+    pthread_mutex_unlock(&gate_lock);
+}
+
+static void set_gate(bool open)
+{
+    pthread_mutex_lock(&gate_lock);
+    gate_is_open = open;
+    pthread_cond_broadcast(&gate_changed);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+/* Steps that only change the variables after hs_step_before_update. */
+static void guarded_steps(program *p, int64_t last)
+{
+    while (p->step < last && hs_step_begin(p->session)) {
+        allocate_moments(p);
+        fake_cuda_launch(p->stream, forward, NULL, 0);
+        hs_step_before_update(p->session);
+        fake_cuda_launch(p->stream, kernel, &(arguments){p->parameters, p->moments, p->loss, p->bad_at}, sizeof(arguments));
+        hs_step_end(p->session);
+    }
+}
+
+/* Asserts that the checkpoint of this step has its values. */
+static void assert_saved(program *p, int64_t step)
+{
+    char name[32];
+    snprintf(name, sizeof name, "model.ckpt-%lld", (long long)step);
+    hs_checkpoint_reader *saved = hs_checkpoint_open(NULL, test_path(p->directory, name), &p->err);
+    float *values = calloc(N, sizeof *values);
+    assert_non_null(saved);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(hs_checkpoint_read(saved, i ? "moments" : "parameters", values, N * sizeof *values, &p->err), &p->err);
+        for (int at = 0; at < N; at++)
+            if (values[at] != (float)(step * (i + 1)))
+                fail_msg("the checkpoint of step %lld has %g", (long long)step, values[at]);
+    }
+    free(values);
+    hs_checkpoint_close(saved);
+}
+
+/* Saves all steps up to 8 that are even. */
+static void saves_each_second_step(program *p, void (*steps)(program *p, int64_t last))
+{
+    set_gate(true);
+    start_background(p, true);
+    steps(p, 8);
+    assert_int_equal(stop(p), HS_OK);
+    for (int64_t step = 2; step <= 8; step += 2)
+        assert_saved(p, step);
+}
+
+static void saves_in_the_background_copy_on_the_device(void **state)
+{
+    const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
+    saves_each_second_step(*state, guarded_steps);
+    assert_true(fake_cuda_calls("cuMemcpyDtoDAsync_v2") >= before + 6); /* the last save is in the foreground */
+}
+
+static void a_program_that_does_not_announce_updates_is_saved_too(void **state)
+{
+    const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
+    saves_each_second_step(*state, train_to);
+    assert_true(fake_cuda_calls("cuMemcpyDtoDAsync_v2") >= before + 6);
+}
+
+static void without_room_on_the_device_saves_copy_to_the_host(void **state)
+{
+    const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
+    fake_cuda_set_room((size_t)4 << 30);
+    saves_each_second_step(*state, guarded_steps);
+    assert_int_equal(fake_cuda_calls("cuMemcpyDtoDAsync_v2"), before);
+}
+
+static void the_device_may_run_out_of_memory_in_a_save(void **state)
+{
+    fake_cuda_fail("cuMemAllocAsync", 4, CUDA_ERROR_OUT_OF_MEMORY, false);
+    saves_each_second_step(*state, guarded_steps);
+}
+
+static void a_device_without_memory_pools_is_saved(void **state)
+{
+    fake_cuda_fail("cuMemAllocAsync", 1, CUDA_ERROR_NOT_SUPPORTED, false);
+    saves_each_second_step(*state, guarded_steps);
+}
+
+/* The work of step 1, the save of step 2 and its copies are behind the gate. */
+static void the_training_thread_does_not_wait_for_the_device(void **state)
+{
+    program *p = *state;
+    set_gate(true);
+    start_background(p, true);
+    guarded_steps(p, 1);
+    cuStreamSynchronize(p->stream);
+    set_gate(false);
+    guarded_steps(p, 3); /* with the save of step 2 */
+    set_gate(true);
+    cuStreamSynchronize(p->stream);
+    assert_false(gate_timed_out);
+    assert_int_equal(stop(p), HS_OK);
+    assert_saved(p, 2);
+}
+
+static void background_saves_need_little_memory_of_the_host(void **state)
+{
+    program *p = *state;
+    set_gate(true);
+    start_background(p, true);
+    guarded_steps(p, 1);
+    p->peak = p->bytes;
+    const size_t before = p->bytes;
+    fake_cuda_pinned_peak();
+    guarded_steps(p, 4);
+    assert_in_range((p->peak - before + fake_cuda_pinned_peak()) >> 20, 8, 26); /* the variables have 32 */
+    assert_int_equal(stop(p), HS_OK);
+}
+
+static void a_failed_copy_on_the_device_keeps_the_checkpoint(void **state)
+{
+    program *p = *state;
+    set_gate(true);
+    start_background(p, true);
+    guarded_steps(p, 2);
+    guarded_steps(p, 3); /* has waited until the copies of step 2 were begun */
+    fake_cuda_fail("cuMemcpyDtoDAsync_v2", 2, ILLEGAL_ADDRESS, true);
+    while (hs_step_begin(p->session)) {
+        hs_step_before_update(p->session);
+        hs_step_end(p->session);
+    }
+    hs_outcome outcome = hs_session_close(p->session, &p->err);
+    p->session = NULL;
+    assert_says(&outcome.error, HS_INTERNAL, "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+    fake_cuda_fail(NULL, 0, 0, false);
+    stop(p);
+    start(p, false, (hs_hook){0});
+    assert_int_equal(p->step, 2);
+    assert_state(p, 2);
+}
+
+static void every_call_of_a_background_save_may_fail(void **state)
+{
+    program *p = *state;
+    static const char *const calls[] = {"cuMemcpyDtoDAsync_v2", "cuMemAllocAsync", "cuMemGetInfo_v2", "cuStreamWaitEvent"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int nth = 1; nth <= 2; nth++) {
+            set_gate(true);
+            start_background(p, true);
+            fake_cuda_fail(calls[i], nth, CUDA_ERROR_OUT_OF_MEMORY, false); /* the library copies to the host */
+            guarded_steps(p, 3);
+            fake_cuda_fail(NULL, 0, 0, false);
+            hs_code code = stop(p);
+            if (code)
+                assert_says(&p->err, HS_RESOURCE_EXHAUSTED, "CUDA_ERROR_OUT_OF_MEMORY");
+            else if (hs_checkpoint_exists(NULL, test_path(p->directory, "model.ckpt-2"))) /* otherwise it was skipped */
+                assert_saved(p, 2);
+            test_remove_directory(p->directory);
+            p->directory = test_make_directory();
+        }
+}
+
+/* Failures. */
 
 static void host_memory_is_an_error(void **state)
 {
@@ -544,6 +733,15 @@ int main(void)
         over_driver(a_value_is_copied_when_a_hook_is_due),
         over_driver(hooks_share_the_copy_of_a_value),
         over_driver(a_loss_on_the_device_that_is_nan_ends_the_training),
+        over_driver(saves_in_the_background_copy_on_the_device),
+        over_driver(a_program_that_does_not_announce_updates_is_saved_too),
+        over_driver(without_room_on_the_device_saves_copy_to_the_host),
+        over_driver(the_device_may_run_out_of_memory_in_a_save),
+        over_driver(a_device_without_memory_pools_is_saved),
+        over_driver(the_training_thread_does_not_wait_for_the_device),
+        over_driver(background_saves_need_little_memory_of_the_host),
+        over_driver(a_failed_copy_on_the_device_keeps_the_checkpoint),
+        over_driver(every_call_of_a_background_save_may_fail),
         over_driver(host_memory_is_an_error),
         over_driver(freed_memory_is_an_error),
         over_driver(an_allocation_that_is_too_small_is_an_error),

@@ -303,20 +303,22 @@ static void without_signals_a_request_leaves_30_seconds(void **state)
 /* The background. */
 
 /* The library is not notified of the program's writes between steps, so a copy that overlaps a step would mix two steps. */
-static void a_concurrent_copy_is_of_one_step(void **state)
+static void copies_are_of_one_step(own *o, bool announces)
 {
     enum { LARGE = 1 << 20, STEPS = 8 };
-    own *o = *state;
     double *large = calloc(LARGE, sizeof *large), *back = calloc(LARGE, sizeof *large);
     hs_graph_variable(o->graph, "large", HS_DOUBLE, HS_SHAPE(LARGE), large);
     own_open_hook(o, hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1, .background = true,
-                                         .overlap = true, .busy = HS_BUSY_WAIT));
+                                         .overlap = !announces, .busy = HS_BUSY_WAIT));
     for (int step = 1; step <= STEPS; step++) {
         assert_true(hs_step_begin(o->session));
+        if (announces)
+            hs_step_before_update(o->session);
         for (size_t i = 0; i < LARGE; i++)
             large[i] = step;
         assert_ok(hs_step_end(o->session), &o->err);
-        large[LARGE - 1] = -1; /* after the end */
+        if (!announces)
+            large[LARGE - 1] = -1; /* after the end */
     }
     hs_session_fail(o->session, test_error(HS_INTERNAL, "no last save"));
     own_close(o);
@@ -330,6 +332,26 @@ static void a_concurrent_copy_is_of_one_step(void **state)
     hs_env_free(NULL, path);
     free(large);
     free(back);
+}
+
+static void a_concurrent_copy_is_of_one_step(void **state)
+{
+    copies_are_of_one_step(*state, false);
+}
+
+/* Until hs_step_before_update is called, a copy may overlap the next step. */
+static void a_program_announces_its_updates(void **state)
+{
+    copies_are_of_one_step(*state, true);
+}
+
+static void an_announcement_outside_of_a_step_does_nothing(void **state)
+{
+    own *o = *state;
+    hs_step_before_update(NULL);
+    own_open(o, NULL, NULL, 0);
+    hs_step_before_update(o->session);
+    own_close(o);
 }
 
 /* A training session. */
@@ -384,6 +406,8 @@ int main(void)
         own_test(after_a_second_signal_no_time_remains),
         own_test(without_signals_a_request_leaves_30_seconds),
         own_test(a_concurrent_copy_is_of_one_step),
+        own_test(a_program_announces_its_updates),
+        own_test(an_announcement_outside_of_a_step_does_nothing),
         own_test(a_training_session_counts_the_steps_of_a_graph_without_ops),
         own_test(with_ops_a_global_step_is_the_programs_to_name),
     };
