@@ -59,3 +59,12 @@ if(TARGET prometheus)
   set_tests_properties(programs/prometheus PROPERTIES TIMEOUT 300
                                                       ENVIRONMENT "PROMETHEUS=$<TARGET_FILE:prometheus>;PYTHONDONTWRITEBYTECODE=1")
 endif()
+
+if(TARGET gpt)
+  hooksess_test(programs gpt_model)
+  target_link_libraries(test_programs_gpt_model PRIVATE gpt_parts)
+  add_test(NAME programs/gpt COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_gpt.py -v)
+  set_tests_properties(
+    programs/gpt PROPERTIES TIMEOUT 300
+                            ENVIRONMENT "GPT=$<TARGET_FILE:gpt>;GPT_TEXT=${PROJECT_SOURCE_DIR}/LICENSE;HOOKSESS_TOOL=${tool};PYTHONDONTWRITEBYTECODE=1")
+endif()

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program examples/gpt: killed or stopped and started again, it computes the losses of an undisturbed run."""
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+GPT, TOOL = os.environ["GPT"], os.environ["HOOKSESS_TOOL"]
+TEXT = pathlib.Path(os.environ["GPT_TEXT"])
+STEPS = 60
+SMALL = ["--layers", "2", "--heads", "2", "--width", "32", "--context", "32"]
+SHORT = ["--text", str(TEXT), "--batch-size", "4", "--accumulate", "2", "--dropout", "0.1", "--threads", "2", "--save-steps", "5",
+         "--log-steps", "10", "--eval-steps", "30"]
+TIMEOUT = 250
+LONGEST_DELAY = 0.05  # seconds
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = pathlib.Path(temporary.name)
+
+    def command(self, name, *options):
+        return [GPT, "--model-dir", str(self.directory / name), "--losses", str(self.directory / (name + ".losses")), *SHORT,
+                "--max-steps", str(STEPS), *options]
+
+    def run_gpt(self, *command, code=0):
+        done = subprocess.run([GPT, *command] if command[0] != GPT else command, capture_output=True, text=True, errors="replace",
+                              timeout=TIMEOUT)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def train(self, name, *options, code=0):
+        return self.run_gpt(*self.command(name, *options), code=code)
+
+    def newest(self, name):
+        """The step of the newest checkpoint. 0: there is none."""
+        try:
+            state = (self.directory / name / "checkpoint").read_text()
+        except FileNotFoundError:
+            return 0
+        return int(state.split('"')[1].rsplit("-", 1)[1])
+
+    def disturb(self, name, number, delay, *options):
+        """Sends a signal some seconds after the next checkpoint. Returns the exit status."""
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(self.command(name, *options), **quiet) as process:
+            before, until = self.newest(name), time.monotonic() + TIMEOUT
+            while self.newest(name) <= before and process.poll() is None and time.monotonic() < until:
+                time.sleep(0.002)
+            time.sleep(delay)
+            process.send_signal(number)
+        return process.returncode
+
+    def losses(self, name):
+        return (self.directory / (name + ".losses")).read_text()
+
+    def assert_equal_runs(self, one, two):
+        self.assertEqual(self.losses(one), self.losses(two))
+        self.assertEqual(*((self.directory / name / "model.safetensors").read_bytes() for name in (one, two)))
+
+
+class Resumed(Program):
+    def test_killed_at_random_instants_it_computes_the_same(self):
+        self.train("whole", *SMALL)
+        delays = random.Random(1)
+        for _ in range(4):
+            self.assertEqual(self.disturb("killed", signal.SIGKILL, delays.uniform(0, LONGEST_DELAY), *SMALL), -signal.SIGKILL)
+        self.train("killed", *SMALL)
+        self.assert_equal_runs("killed", "whole")
+        self.assertEqual(len(self.losses("whole").splitlines()), STEPS)
+
+    def test_stopped_by_a_signal_it_saves_and_continues(self):
+        self.train("whole", *SMALL)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.assertEqual(self.disturb("stopped", number, 0, *SMALL), 75)
+            self.assertEqual(len(self.losses("stopped").splitlines()), self.newest("stopped"))
+        self.train("stopped", *SMALL)
+        self.assert_equal_runs("stopped", "whole")
+
+    def test_a_complete_run_trains_nothing(self):
+        first = self.train("run", *SMALL)
+        again = self.train("run", *SMALL)
+        self.assertIn("training is already done", again.stderr)
+        self.assertEqual(again.stdout, first.stdout)
+        self.assertRegex(first.stdout, rf"^validation loss \d\.\d{{4}} at step {STEPS}\n$")
+
+    @unittest.skipUnless(TOOL, "the tool is not built")
+    def test_the_tool_finds_no_state_that_is_not_saved(self):
+        done = subprocess.run([TOOL, "verify-resume", "--steps", "20", "--", GPT, "--model-dir", str(self.directory / "run"), *SHORT, *SMALL],
+                              capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("20 equal steps", done.stdout)
+
+    def test_the_sizes_come_from_the_checkpoint(self):
+        self.train("run", *SMALL, "--max-steps", "10")
+        self.train("run")
+        done = self.train("run", "--heads", "4", code=1)
+        self.assertEqual(done.stderr, f"gpt: --heads 4: the checkpoint in {self.directory / 'run'} has 2; omit the option, or choose another "
+                                      "--model-dir\n")
+
+    def test_another_text_is_refused(self):
+        self.train("run", *SMALL, "--max-steps", "10")
+        other = self.directory / "text"
+        other.write_bytes(TEXT.read_bytes()[::-1])
+        self.assertIn("FNV-1a", self.train("run", "--text", str(other), code=1).stderr)
+
+
+class Diverged(Program):
+    def test_it_returns_to_the_last_checkpoint(self):
+        self.train("run", *SMALL, "--max-steps", "20")
+        (self.directory / "run/control").write_text("set learning_rate=1000\n")
+        (self.directory / "run/control").chmod(0o600)
+        log = self.train("run", "--save-steps", "1000").stderr
+        self.assertRegex(log, r"is NaN; rolled back to step 20 .*, rollback 1 of at most 3; \d+ batches skipped\n")
+        self.assertNotIn("rollback 2", log)
+        self.assertRegex(log, rf"step {STEPS}: loss = [0-5]\.")
+
+
+class Sampled(Program):
+    def test_text_is_continued(self):
+        self.train("run", *SMALL)
+        texts = [self.run_gpt("--model-dir", str(self.directory / "run"), "--generate", "The License", "--seed", seed).stdout
+                 for seed in ("1", "1", "2")]
+        self.assertEqual(texts[0], texts[1])
+        self.assertNotEqual(texts[0], texts[2])
+        self.assertTrue(texts[0].startswith("The License"))
+
+    def test_without_a_checkpoint_there_is_a_message(self):
+        done = self.run_gpt("--model-dir", str(self.directory / "none"), "--generate", "The", code=1)
+        self.assertEqual(done.stderr, f"gpt: {self.directory / 'none'} has no checkpoint; train first, or choose another --model-dir\n")
+
+    def test_the_log_has_losses_validation_and_samples(self):
+        log = self.train("run", *SMALL).stderr
+        for step in (30, STEPS):
+            self.assertRegex(log, rf"step {step}: loss = ")
+            self.assertRegex(log, rf"step {step}: sample:\n")
+            self.assertRegex(log, rf"step {step}: eval: validation_loss = ")
+        self.assertNotIn("warning", log.lower())
+
+
+class Refused(Program):
+    def test_invalid_options_are_named(self):
+        for options, message in ((["--width", "30", "--heads", "4"], "--width 30 is not a multiple of --heads 4"),
+                                 (["--context", "4000"], "bytes are too few for --context 4000"),
+                                 (["--text", "/nowhere"], "--text '/nowhere'")):
+            self.assertIn(message, self.train("run", *options, code=1).stderr)
+        self.assertIn("--dropout '1': invalid value", self.train("run", "--dropout", "1", code=2).stderr)
+        self.assertIn("--text is missing", self.run_gpt("--max-steps", "1", code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
