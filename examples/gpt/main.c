@@ -148,7 +148,7 @@ static hs_graph *make_graph(struct program *p)
     return g;
 }
 
-/* A hook that writes model.safetensors when the training ends. */
+/* A hook that writes model.safetensors when the training ends. generate.py reads it. */
 static hs_code export_model(void *self, hs_raw_session *session, hs_error *err)
 {
     struct program *p = self;
