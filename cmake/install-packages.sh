@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-packages.sh build|train|libtorch|ggml|mpi|tensorflow|test|nightly|package|cross...: installs what is missing for it, on
+# install-packages.sh build|train|gpt|libtorch|ggml|mpi|tensorflow|test|nightly|package|cross...: installs what is missing for it, on
 # Debian. Runs as root, or with sudo.
 set -eu
 packages="cmake gcc libc6-dev libisal-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
@@ -9,6 +9,7 @@ for what in "$@"; do
     build) ;;
     nightly) packages="$packages codespell gfortran iproute2 libclang-rt-dev rustc zsh" ;;
     train) packages="$packages dataset-fashion-mnist libopenblas-dev python3-venv" ;;
+    gpt) packages="$packages bible-kjv fortunes fortunes-min libopenblas-dev" ;;
     libtorch) packages="$packages dataset-fashion-mnist g++ libtorch-dev" ;;
     ggml) packages="$packages ca-certificates dataset-fashion-mnist g++ python3 python3-venv" ;;
     mpi) packages="$packages libopenmpi-dev openmpi-bin" ;;
@@ -17,7 +18,7 @@ for what in "$@"; do
           packages="$packages chromium chromium-driver fonts-dejavu-core git procps" ;;
     package) packages="$packages build-essential debhelper dh-python libcmocka-dev libopenmpi-dev lintian python3 python3-numpy" ;;
     cross) packages="$packages dpkg-dev g++ g++-aarch64-linux-gnu gcc-aarch64-linux-gnu musl-tools python3 qemu-user xz-utils" ;;
-    *) echo "install-packages.sh: '$what' is unknown: choose build, train, libtorch, ggml, mpi, tensorflow, test, nightly, package or cross" >&2; exit 2 ;;
+    *) echo "install-packages.sh: '$what' is unknown: choose build, train, gpt, libtorch, ggml, mpi, tensorflow, test, nightly, package or cross" >&2; exit 2 ;;
     esac
 done
 

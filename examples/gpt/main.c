@@ -182,7 +182,7 @@ static hs_session *open_session(struct program *p, hs_graph *g, hs_error *err)
                         .skip_op = "batches"),
         hs_logging_tensor(.tensors = HS_NAMES("loss", "gradient_norm", "learning_rate"),
                           .when = HS_TRIGGER(.every_n_steps = o->log_steps, .last = true)),
-        hs_step_counter(.when = HS_EVERY_STEPS(o->log_steps), .summary_dir = o->model_dir, .units_per_step = tokens,
+        hs_step_counter(.every_n_steps = o->log_steps, .summary_dir = o->model_dir, .units_per_step = tokens,
                         .unit = "tokens", .flops_per_step = tokens * gpt_flops_per_token(&p->model), .peak_flops = peak),
         hs_evaluation(.metrics = HS_NAMES("validation_loss"), .every_n_steps = o->eval_steps, .at_end = true,
                       .summary_dir = o->model_dir),

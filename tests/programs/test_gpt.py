@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -142,6 +143,36 @@ class Sampled(Program):
             self.assertRegex(log, rf"step {step}: sample:\n")
             self.assertRegex(log, rf"step {step}: eval: validation_loss = ")
         self.assertNotIn("warning", log.lower())
+
+
+@unittest.skipUnless(shutil.which("bible") and os.path.isdir("/usr/share/games/fortunes"), "Debian's fortunes and bible-kjv are not installed")
+class Script(Program):
+    """The script examples/gpt/run, in a tree where all is installed and built."""
+
+    def put(self, name, text):
+        file = self.directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
+        return file
+
+    def test_it_makes_the_text_and_passes_options_on(self):
+        script = self.put("project/examples/gpt/run", (TEXT.parent / "examples/gpt/run").read_text())
+        self.put("project/cmake/install-packages.sh", "")
+        self.put("bin/cmake", "#!/bin/sh\n")
+        self.put("project/build/release/examples/gpt/gpt", f'#!/bin/sh\nexec "{GPT}" "$@"\n')
+        environment = {**os.environ, "PATH": f"{self.directory / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+        for steps in (2, 3):
+            done = subprocess.run([script, "--max-steps", str(steps), *SMALL[:2], "--losses", "mine"], cwd=self.directory, env=environment,
+                                  capture_output=True, text=True, errors="replace", timeout=TIMEOUT)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, rf"validation loss \d\.\d{{4}} at step {steps}\n$")
+            self.assertIn(f"step {steps}: sample:\n", done.stderr)
+        self.assertEqual(len((self.directory / "mine").read_text().splitlines()), 3)
+        text = (self.directory / "project/build/gpt.txt").read_text()
+        self.assertIn("\n%\n", text)
+        self.assertIn("\nIn the beginning God created the heaven and the earth.\n", text)
+        self.assertTrue(text.endswith("The grace of our Lord Jesus Christ be with you all. Amen.\n"))
 
 
 class Refused(Program):
