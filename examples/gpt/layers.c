@@ -17,7 +17,7 @@ static inline float sum_lanes(const float *lanes)
     return sum;
 }
 
-/* e^x with a relative error below 3e-7. NaN stays NaN. */
+/* e^x with a relative error below 1e-7. NaN stays NaN. */
 static inline float exponential(float x)
 {
     const float magic = 12582912; /* 1.5 * 2^23: adding it rounds to an integer */

@@ -110,6 +110,32 @@ static void gradients_of_two_passes_add_up(void **state)
     gpt_free(&model);
 }
 
+static void gelu_is_that_of_gpt_2(void **state)
+{
+    (void)state;
+    enum { N = 2000 };
+    static float in[N], out[N];
+    for (int i = 0; i < N; i++)
+        in[i] = (float)(i - N / 2) / 80;
+    gelu(out, in, N);
+    for (int i = 0; i < N; i++) {
+        double x = (double)in[i], right = x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+        assert_true(fabs((double)out[i] - right) < 1e-6);
+    }
+}
+
+static void a_softmax_has_the_sum_one_and_keeps_nan(void **state)
+{
+    (void)state;
+    float row[] = {3, -200, 1, 88, 87, -1e30f}, bad[] = {1, NAN, 2};
+    double sum = exp(0) + exp(-1) + exp(-85) + exp(-87);
+    softmax(row, 6);
+    assert_true(fabs((double)row[3] - 1 / sum) < 1e-6 && fabs((double)row[4] - exp(-1) / sum) < 1e-6);
+    assert_true(row[1] < 1e-30f && row[5] < 1e-30f && row[5] >= 0);
+    softmax(bad, 3);
+    assert_true(isnan(bad[0]) && isnan(bad[2]));
+}
+
 static void dropout_drops_and_scales(void **state)
 {
     (void)state;
@@ -218,6 +244,8 @@ int main(void)
         cmocka_unit_test(gradients_are_those_of_finite_differences),
         cmocka_unit_test(gradients_with_dropout_are_those_of_finite_differences),
         cmocka_unit_test(gradients_of_two_passes_add_up),
+        cmocka_unit_test(gelu_is_that_of_gpt_2),
+        cmocka_unit_test(a_softmax_has_the_sum_one_and_keeps_nan),
         cmocka_unit_test(dropout_drops_and_scales),
         cmocka_unit_test(a_text_longer_than_the_context_is_continued),
         cmocka_unit_test(logits_do_not_depend_on_what_was_computed_before),
