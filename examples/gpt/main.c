@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trains a small GPT under a hooksess session, and generates text with it. `gpt --help` lists the options.
  *
- *   main.c        the program: what is saved, the steps, the hooks, the loop
+ *   main.c        the program: the steps, the saved state, the hooks, the loop
  *   data.c        the text, cut into sequences
  *   model.c       the transformer; layers.c has its loops over numbers
  *   optimizer.c   AdamW
@@ -105,7 +105,7 @@ static hs_code validate(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* What is saved, and what hooks read. */
+/* The graph: variables and states, which checkpoints save, and values, which hooks read. */
 
 static hs_code save_generators(void *self, hs_state_writer *out, hs_error *err)
 {

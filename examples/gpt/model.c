@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mathematics of the model. Each thread computes the rows of its own sequences through all blocks. The gradients of the
- * parameters are sums over all rows: there, each thread computes its own columns. */
+/* The mathematics of the model. Each thread computes its sequences through all blocks. The gradients of the
+ * parameters are sums over all rows: there, each thread computes some of the columns. */
 #include "model.h"
 
 #include "layers.h"

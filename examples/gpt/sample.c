@@ -61,7 +61,7 @@ hs_code sample_text(struct gpt *model, unsigned char *text, size_t length, size_
     return HS_OK;
 }
 
-/* Returns the length of the UTF-8 character at `text`. 0: it is none, or cut off by the end. */
+/* Returns the length of the UTF-8 character at `text`, or 0 if it is invalid or cut off by the end. */
 static size_t character_length(const unsigned char *text, size_t bytes)
 {
     size_t n = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
@@ -76,8 +76,8 @@ static size_t character_length(const unsigned char *text, size_t bytes)
     return is_valid ? n : 0;
 }
 
-/* Indents each line by four spaces, as Markdown shows text unchanged, and replaces what is not printable UTF-8. `to` has
- * room for 5 times the bytes and 6 more. */
+/* Indents each line by four spaces, so that Markdown shows the text unchanged. A tab becomes a space, and a byte that is
+ * not printable UTF-8 a question mark. `to` has room for 5 times the bytes and 6 more. */
 static void indent(char *to, const unsigned char *text, size_t bytes)
 {
     to += strlen(strcpy(to, "    "));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts threads for a piece of work and waits for them. A start costs about 20 us, a training step many milliseconds: so
- * there is no pool of threads. */
+/* Starts threads for a piece of work and waits for them. A start costs about 20 us, a training step many milliseconds, so
+ * a pool of threads is not needed. */
 #include "threads.h"
 
 #include <pthread.h>

@@ -40,7 +40,7 @@ class Program(unittest.TestCase):
         return self.run_gpt(*self.command(name, *options), code=code)
 
     def newest(self, name):
-        """The step of the newest checkpoint. 0: there is none."""
+        """The step of the newest checkpoint. 0 without one."""
         try:
             state = (self.directory / name / "checkpoint").read_text()
         except FileNotFoundError:

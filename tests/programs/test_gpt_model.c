@@ -17,7 +17,7 @@ enum { BATCH = 3, SEQUENCE = 8, ROWS = BATCH * SEQUENCE };
 static const int32_t sizes[N_SIZES] = {[CONTEXT] = SEQUENCE, [LAYERS] = 2, [HEADS] = 2, [WIDTH] = 20};
 static int32_t tokens[ROWS], targets[ROWS];
 
-/* A model in which each parameter matters, also those that are 0 at first. */
+/* Makes a model whose parameters all differ from 0, so that each has an effect. */
 static void init(struct gpt *model, int threads, float dropout)
 {
     struct rng rng;
@@ -169,7 +169,7 @@ static void a_text_longer_than_the_context_is_continued(void **state)
 }
 
 /* Generation computes the logits of one token after the other. */
-static void logits_do_not_depend_on_what_was_computed_before(void **state)
+static void logits_of_one_token_after_the_other_are_those_of_all(void **state)
 {
     (void)state;
     struct gpt whole, single;
@@ -248,7 +248,7 @@ int main(void)
         cmocka_unit_test(a_softmax_has_the_sum_one_and_keeps_nan),
         cmocka_unit_test(dropout_drops_and_scales),
         cmocka_unit_test(a_text_longer_than_the_context_is_continued),
-        cmocka_unit_test(logits_do_not_depend_on_what_was_computed_before),
+        cmocka_unit_test(logits_of_one_token_after_the_other_are_those_of_all),
         cmocka_unit_test(threads_only_change_the_rounding),
         cmocka_unit_test(the_loss_falls_when_a_batch_is_learned),
         cmocka_unit_test(the_update_is_that_of_adamw),
