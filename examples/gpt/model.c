@@ -493,28 +493,42 @@ double gpt_flops_per_token(const struct gpt *model)
     return 6 * in_products + 12.0 * model->layers * model->width * model->context;
 }
 
-static void multiply_part(void *user, int index, int count)
+struct speed {
+    struct gpt *model;
+    double rates[MAX_THREADS]; /* operations per second of each thread */
+};
+
+/* Measures processor time, so that the result does not depend on other programs. */
+static double thread_seconds(void)
 {
-    struct gpt *model = user;
-    struct gpt_block *block = &model->blocks[0];
-    int begin, end;
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void measure_part(void *user, int index, int count)
+{
+    struct speed *speed = user;
+    const struct gpt *model = speed->model;
+    const struct gpt_block *block = &model->blocks[0];
+    int begin, end, width = model->width;
     share(model->batch * model->context, index, count, &begin, &end);
-    multiply(false, false, end - begin, 4 * model->width, model->width, 1,
-             block->norm_2 + (size_t)begin * (size_t)model->width, model->width,
-             of_block(model, model->parameters, 0, EXPAND), 4 * model->width, 0,
-             block->hidden + (size_t)begin * 4 * (size_t)model->width, 4 * model->width);
+    double flops = 8.0 * (end - begin) * width * width, start = thread_seconds(), before = start, after = start;
+    for (int i = 0; i < 3 || after - start < 0.03; i++, before = after) {
+        multiply(false, false, end - begin, 4 * width, width, 1, block->norm_2 + (size_t)begin * (size_t)width, width,
+                 of_block(model, model->parameters, 0, EXPAND), 4 * width, 0,
+                 block->hidden + (size_t)begin * 4 * (size_t)width, 4 * width);
+        after = thread_seconds();
+        speed->rates[index] = fmax(speed->rates[index], flops / (after - before));
+    }
 }
 
 double gpt_measure_peak(struct gpt *model)
 {
-    double flops = 8.0 * model->batch * model->context * model->width * model->width, best = 0;
-    for (int i = 0; i < 20; i++) {
-        struct timespec before, after;
-        clock_gettime(CLOCK_MONOTONIC, &before);
-        parallel(model->threads, multiply_part, model);
-        clock_gettime(CLOCK_MONOTONIC, &after);
-        double rate = flops / ((double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) * 1e-9);
-        best = rate > best ? rate : best;
-    }
-    return best;
+    struct speed speed = {.model = model};
+    double sum = 0;
+    parallel(model->threads, measure_part, &speed);
+    for (int i = 0; i < model->threads; i++)
+        sum += speed.rates[i];
+    return sum;
 }

@@ -77,7 +77,8 @@ void gpt_backward(struct gpt *model);
 
 /* Returns the operations of training one token: 6 per parameter in matrix products, and those of attention. */
 double gpt_flops_per_token(const struct gpt *model);
-/* Returns the operations per second of the largest matrix product, measured. Overwrites the values of the last pass. */
+/* Measures the operations per second of a block's largest matrix product, on all threads. Overwrites values of the last
+ * pass. */
 double gpt_measure_peak(struct gpt *model);
 
 #endif
