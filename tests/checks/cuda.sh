@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # cuda.sh LIBRARY INCLUDE...: the lines that C and C++ share, and the C++ wrapper, also compile with nvcc without a warning, and run.
 # So does a program of cuda.h. What src/cuda declares of the driver is what CUDA's own header declares.
-# Skipped where there is no nvcc, neither in the path nor where tests/nightly installs it.
+# So does examples/cuda, where cuBLAS is. Skipped where there is no nvcc, neither in the path, nor in /usr/local/cuda, nor where
+# tests/nightly installs it.
 set -eu
 library=$1
 shift
 checks=$(dirname "$0")
-for nvcc in "$(command -v nvcc || true)" "$checks"/../../build/nvcc/lib/python3*/site-packages/nvidia/*/bin/nvcc; do
+for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc "$checks"/../../build/nvcc/lib/python3*/site-packages/nvidia/*/bin/nvcc; do
     [ ! -x "$nvcc" ] || break
 done
 [ -x "$nvcc" ] || { echo "skipped: cuda: there is no nvcc"; exit 77; }
@@ -21,6 +22,10 @@ for program in lines wrapper; do
     sh "$checks/lines.sh" "$directory/$program"
 done
 "$nvcc" -std=c++17 $includes -Xcompiler -Wall,-Wextra,-Werror -c -o "$directory/cuda.o" "$checks/cuda.cu"
+trainer=$checks/../../examples/trainer
+if [ -f "$(dirname "$nvcc")/../include/cublas_v2.h" ]; then
+    "$nvcc" -std=c++17 $includes "-I$trainer" -Xcompiler -Wall,-Wextra,-Werror -c -o "$directory/example.o" "$trainer/../cuda/cuda.cu"
+fi
 src=$checks/../../src
 sed -n 's/^    \(CU[A-Z_]*\) = [0-9]*,$/SAME_CONSTANT(\1);/p' "$src/cuda/driver.h" >"$directory/constants.inc"
 [ -s "$directory/constants.inc" ]

@@ -29,4 +29,13 @@ if(TARGET hooksess_cuda_shared AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERA
       "sh '${CMAKE_CURRENT_LIST_DIR}/run_cu.sh' '${PROJECT_SOURCE_DIR}' '$<TARGET_FILE:fake_cuda_driver>' '${PROJECT_SOURCE_DIR}/include' '$<TARGET_FILE:hooksess_cuda_shared>' '$<TARGET_FILE:hooksess_shared>' '-Wl,-rpath,$<TARGET_FILE_DIR:hooksess_cuda_shared>:$<TARGET_FILE_DIR:hooksess_shared>' <'${PROJECT_SOURCE_DIR}/docs/guide/gpu.md'"
   )
   set_tests_properties(cuda/resume PROPERTIES ENVIRONMENT "CXX=${CMAKE_CXX_COMPILER}" TIMEOUT 900)
+
+  # So does examples/cuda.
+  add_test(
+    NAME cuda/example
+    COMMAND
+      ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_example.py ${PROJECT_SOURCE_DIR} $<TARGET_FILE:hooksess_tool>
+      $<TARGET_FILE:fake_cuda_driver> ${CMAKE_CXX_COMPILER} ${CMAKE_C_COMPILER} $<TARGET_FILE:hooksess_cuda_shared> $<TARGET_FILE:hooksess_shared>
+      -Wl,-rpath,$<TARGET_FILE_DIR:hooksess_cuda_shared>:$<TARGET_FILE_DIR:hooksess_shared>)
+  set_tests_properties(cuda/example PROPERTIES TIMEOUT 900)
 endif()

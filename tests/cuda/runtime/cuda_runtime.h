@@ -19,6 +19,7 @@ extern "C" {
 
 typedef CUresult cudaError_t;
 typedef CUstream cudaStream_t;
+typedef CUevent cudaEvent_t;
 enum { cudaSuccess = 0, cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 
 struct fake_index {
@@ -33,10 +34,20 @@ template <class T> cudaError_t cudaMalloc(T **memory, size_t bytes)
     *memory = reinterpret_cast<T *>(static_cast<uintptr_t>(address));
     return result;
 }
+template <class T> cudaError_t cudaMallocHost(T **memory, size_t bytes)
+{
+    void *pinned;
+    const cudaError_t result = cuMemAllocHost_v2(&pinned, bytes);
+    *memory = static_cast<T *>(pinned);
+    return result;
+}
 inline cudaError_t cudaFree(void *memory) { return memory ? cuMemFree_v2(reinterpret_cast<uintptr_t>(memory)) : cudaSuccess; }
 inline cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cuStreamCreate(stream, 0); }
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) { return cuStreamDestroy_v2(stream); }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return cuStreamSynchronize(stream); }
+inline cudaError_t cudaEventCreate(cudaEvent_t *event) { return cuEventCreate(event, 0); }
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return cuEventRecord(event, stream); }
+inline cudaError_t cudaEventSynchronize(cudaEvent_t event) { return cuEventSynchronize(event); }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline const char *cudaGetErrorString(cudaError_t result)
 {
