@@ -14,6 +14,8 @@
  * Copies: they begin after the work that the program's stream has at that time, and run on a stream of the object. The
  * device is never synchronized. Saves and restores copy in pieces of at most 8 MiB through pinned memory. A save needs at
  * most 32 MiB of it, a restore 64 MiB, whatever the size of the variables; the object keeps it until it is freed.
+ * Background saves first copy the variables on the device, except those for which it has no room besides a sixteenth of its
+ * memory. They free the copies when the checkpoint is written. See hs_step_before_update.
  *
  * Memory: device memory, managed memory, and host memory that CUDA has registered, of the device's primary context, which
  * CUDA's runtime uses.

@@ -85,12 +85,60 @@ static void memory_that_cannot_be_read_is_nan(void **state)
     assert_int_equal(reads, 1); /* reads only values with a number */
 }
 
+static hs_code count_copy(void *user, void *host, const void *device, size_t bytes, hs_error *err)
+{
+    (void)err;
+    ++*(int *)user;
+    memcpy(host, device, bytes);
+    return HS_OK;
+}
+
+/* A value of up to 64 KiB, and a larger one. */
+static void a_value_on_a_device_is_copied_once_in_a_run(void **state)
+{
+    play *p = *state;
+    static const double numbers[1 << 14] = {[0] = 1, [(1 << 14) - 1] = 2};
+    int copies = 0;
+    const hs_memory memory = HS_INIT(hs_memory, .to_host = count_copy, .user = &copies);
+    const int64_t sizes[] = {8, 1 << 14};
+    for (size_t i = 0; i < 2; i++) {
+        hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SHAPE(sizes[i]), numbers), first, second;
+        value.memory = &memory;
+        for (int run = 0; run < 2; run++) {
+            const hs_run_values *values = fetch_constant(p, &value);
+            copies = 0;
+            assert_ok(hs_run_values_host(values, 0, &first, &p->err), &p->err);
+            assert_ok(hs_run_values_host(values, 0, &second, &p->err), &p->err);
+            assert_int_equal(copies, 1);
+            assert_ptr_equal(first.data, second.data);
+            assert_null(first.memory);
+            assert_memory_equal(first.data, numbers, value.bytes);
+        }
+        assert_true(hs_run_values_number(fetch_constant(p, &value), 0) == 1);
+    }
+}
+
+static void values_on_the_host_are_not_copied(void **state)
+{
+    play *p = *state;
+    const double number = 1;
+    const hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &number);
+    hs_tensor host;
+    const hs_run_values *values = fetch_constant(p, &value);
+    assert_ok(hs_run_values_host(values, 0, &host, &p->err), &p->err);
+    assert_ptr_equal(host.data, hs_run_values_tensor(values, 0)->data);
+    assert_fails(hs_run_values_host(values, 9, &host, &p->err), HS_INVALID_ARGUMENT, &p->err, "no such value");
+    assert_fails(hs_run_values_host(values, 0, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err, "host is NULL");
+    assert_int_equal(hs_run_values_host(NULL, 0, &host, NULL), HS_INVALID_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_values_have_nothing),       play_test(numbers_of_every_type_are_read),
         play_test(values_that_are_not_numbers_are_nan), play_test(the_view_is_the_backends_own),
-        play_test(memory_that_cannot_be_read_is_nan),
+        play_test(memory_that_cannot_be_read_is_nan),   play_test(a_value_on_a_device_is_copied_once_in_a_run),
+        play_test(values_on_the_host_are_not_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
