@@ -7,7 +7,7 @@ packages="cmake gcc libc6-dev libisal-dev libprotobuf-c-dev make pkg-config prot
 for what in "$@"; do
     case $what in
     build) ;;
-    nightly) packages="$packages codespell gfortran iproute2 libclang-rt-dev rustc zsh" ;;
+    nightly) packages="$packages codespell gfortran libclang-rt-dev rustc zsh" ;;
     train) packages="$packages dataset-fashion-mnist libopenblas-dev python3-venv" ;;
     gpt) packages="$packages bible-kjv fortunes fortunes-min libopenblas-dev" ;;
     libtorch) packages="$packages dataset-fashion-mnist g++ libtorch-dev" ;;
@@ -15,7 +15,7 @@ for what in "$@"; do
     mpi) packages="$packages libopenmpi-dev openmpi-bin" ;;
     tensorflow) packages="$packages ca-certificates python3 python3-venv" ;;
     test) packages="$packages ca-certificates clang g++ groff-base libcmocka-dev mandoc protobuf-compiler python3 python3-venv"
-          packages="$packages chromium chromium-driver fonts-dejavu-core git procps" ;;
+          packages="$packages chromium chromium-driver fonts-dejavu-core git iproute2 procps" ;;
     package) packages="$packages build-essential debhelper dh-python libcmocka-dev libopenmpi-dev lintian python3 python3-numpy" ;;
     cross) packages="$packages dpkg-dev g++ g++-aarch64-linux-gnu gcc-aarch64-linux-gnu musl-tools python3 qemu-user xz-utils" ;;
     *) echo "install-packages.sh: '$what' is unknown: choose build, train, gpt, libtorch, ggml, mpi, tensorflow, test, nightly, package or cross" >&2; exit 2 ;;

@@ -36,9 +36,12 @@ endforeach()
 target_compile_options(train_ranks PRIVATE -ffp-contract=off)
 if(TARGET hooksess_tool)
   add_test(NAME replicas/launching COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_launching.py -v)
+  # The others take minutes; tests/nightly runs them.
+  add_test(NAME replicas/hosts COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_hosts.py -v Training.test_a_short_partition
+                                       Training.test_two_starts_in_one_directory)
   set_tests_properties(
-    replicas/launching
-    PROPERTIES ENVIRONMENT "TRAIN_RANKS=$<TARGET_FILE:train_ranks>;HOOKSESS_TOOL=$<TARGET_FILE:hooksess_tool>;PYTHONDONTWRITEBYTECODE=1")
+    replicas/launching replicas/hosts
+    PROPERTIES ENVIRONMENT "ENV_RANKS=$<TARGET_FILE:env_ranks>;TRAIN_RANKS=$<TARGET_FILE:train_ranks>;HOOKSESS_TOOL=$<TARGET_FILE:hooksess_tool>;PYTHONDONTWRITEBYTECODE=1")
 endif()
 
 # Groups over MPI.
