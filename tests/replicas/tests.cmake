@@ -36,11 +36,16 @@ endforeach()
 target_compile_options(train_ranks PRIVATE -ffp-contract=off)
 if(TARGET hooksess_tool)
   add_test(NAME replicas/launching COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_launching.py -v)
-  # The others take minutes; tests/nightly runs them.
+  set_tests_properties(
+    replicas/launching
+    PROPERTIES ENVIRONMENT "TRAIN_RANKS=$<TARGET_FILE:train_ranks>;HOOKSESS_TOOL=$<TARGET_FILE:hooksess_tool>;PYTHONDONTWRITEBYTECODE=1")
+endif()
+if(TARGET hooksess_tool AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
+  # The others of this file take minutes; tests/nightly runs them.
   add_test(NAME replicas/hosts COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_hosts.py -v Training.test_a_short_partition
                                        Training.test_two_starts_in_one_directory)
   set_tests_properties(
-    replicas/launching replicas/hosts
+    replicas/hosts
     PROPERTIES ENVIRONMENT "ENV_RANKS=$<TARGET_FILE:env_ranks>;TRAIN_RANKS=$<TARGET_FILE:train_ranks>;HOOKSESS_TOOL=$<TARGET_FILE:hooksess_tool>;PYTHONDONTWRITEBYTECODE=1")
 endif()
 
