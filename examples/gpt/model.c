@@ -513,13 +513,17 @@ static void measure_part(void *user, int index, int count)
     const struct gpt_block *block = &model->blocks[0];
     int begin, end, width = model->width;
     share(model->batch * model->context, index, count, &begin, &end);
-    double flops = 8.0 * (end - begin) * width * width, start = thread_seconds(), before = start, after = start;
-    for (int i = 0; i < 3 || after - start < 0.03; i++, before = after) {
-        multiply(false, false, end - begin, 4 * width, width, 1, block->norm_2 + (size_t)begin * (size_t)width, width,
-                 of_block(model, model->parameters, 0, EXPAND), 4 * width, 0,
-                 block->hidden + (size_t)begin * 4 * (size_t)width, 4 * width);
-        after = thread_seconds();
-        speed->rates[index] = fmax(speed->rates[index], flops / (after - before));
+    double start = thread_seconds(), now = start;
+    while (now - start < 0.03) {
+        double before = now, flops = 0;
+        do {
+            multiply(false, false, end - begin, 4 * width, width, 1, block->norm_2 + (size_t)begin * (size_t)width, width,
+                     of_block(model, model->parameters, 0, EXPAND), 4 * width, 0,
+                     block->hidden + (size_t)begin * 4 * (size_t)width, 4 * width);
+            flops += 8.0 * (end - begin) * width * width;
+            now = thread_seconds();
+        } while (now - before < 0.001); /* a product of a small model takes no measurable time */
+        speed->rates[index] = fmax(speed->rates[index], flops / (now - before));
     }
 }
 

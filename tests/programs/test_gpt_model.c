@@ -238,6 +238,17 @@ static void the_update_is_that_of_adamw(void **state)
     gpt_free(&model);
 }
 
+static void the_measured_peak_is_finite_for_the_smallest_model(void **state)
+{
+    (void)state;
+    const int32_t smallest[N_SIZES] = {[CONTEXT] = 2, [LAYERS] = 1, [HEADS] = 1, [WIDTH] = 1};
+    struct gpt model;
+    assert_int_equal(gpt_init(&model, smallest, 1, 4, 1, NULL), HS_OK);
+    double peak = gpt_measure_peak(&model);
+    assert_true(isfinite(peak) && peak > 0);
+    gpt_free(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +263,7 @@ int main(void)
         cmocka_unit_test(threads_only_change_the_rounding),
         cmocka_unit_test(the_loss_falls_when_a_batch_is_learned),
         cmocka_unit_test(the_update_is_that_of_adamw),
+        cmocka_unit_test(the_measured_peak_is_finite_for_the_smallest_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
