@@ -642,6 +642,18 @@ static void large_variables_need_little_memory_of_the_host(void **state)
     release(&big);
 }
 
+static void a_variable_that_had_no_memory_is_cleared(void **state)
+{
+    program *p = *state;
+    start(p, true, (hs_hook){0}); /* saves step 0, without moments */
+    assert_int_equal(stop(p), HS_OK);
+    p->moments = allocate(N);
+    memset(fake_cuda_show(p->moments), 0x3f, N * sizeof(float));
+    start(p, false, (hs_hook){0});
+    assert_non_null(p->session);
+    assert_state(p, 0);
+}
+
 static void a_copy_to_the_device_that_fails_fails_a_large_restore(void **state)
 {
     program *p = *state;
@@ -750,6 +762,7 @@ int main(void)
         over_driver(every_call_of_the_driver_may_fail),
         over_driver(pinned_memory_is_allocated_later_if_it_was_exhausted),
         over_driver(large_variables_need_little_memory_of_the_host),
+        over_driver(a_variable_that_had_no_memory_is_cleared),
         over_driver(a_copy_to_the_device_that_fails_fails_a_large_restore),
         over_driver(no_memory_on_the_device_fails_the_restore),
         over_driver(a_graph_without_a_device_is_refused),
