@@ -68,7 +68,7 @@ hs_code hs__tensor_clear(const hs_tensor *to, hs_error *err)
     const hs_env *env = hs_env_default();
     const size_t most = smaller(to->bytes, HS__STAGING_PIECE);
     void *zeros = hs__alloc(env, most, 1);
-    hs_code code = zeros ? hs__device_mark(to->memory, err) : hs__no_memory(err, most, "it");
+    hs_code code = zeros ? hs__device_mark(to->memory, err) : hs__no_memory(err, most, "zeros for a device variable");
     for (size_t at = 0; !code && at < to->bytes; at += most)
         if (!(code = begin_from_host(to->memory, (char *)to->data + at, zeros, smaller(to->bytes - at, most), err)))
             code = wait(to->memory, zeros, err);
