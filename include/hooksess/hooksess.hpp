@@ -2,8 +2,8 @@
 #ifndef HOOKSESS_HPP
 #define HOOKSESS_HPP
 
-/* The library for C++17 and later, header-only (docs/guide/cpp.md). The designated initializers below need C++20; in
- * C++17, set the size and the fields of a variable.
+/* The library for C++17 and later, header-only (docs/guide/cpp.md). The designated initializers below are C++20;
+ * compilers take them as C++17, too, and warn with -Wpedantic.
  *
  *     hs::graph g;
  *     std::vector<float> weights(784 * 10);

@@ -367,6 +367,28 @@ static void read_metric(checkpoint_saver *hook, hs_run_context *run, int64_t ste
     hook->unranked = !options->has_metric;
 }
 
+/* Adds the metric of the last saved step, if it was set after the save: by a program that evaluates between two steps, or
+ * at the end, after the save of a stop. */
+static hs_code rank_last_save(checkpoint_saver *hook, hs_raw_session *session, hs_error *err)
+{
+    double metric;
+    int64_t of;
+    hs_saver *saver;
+    if (!hook->metric || !hook->unranked || !hs_raw_session_metric(session, hook->metric, &metric, &of) ||
+        of != hook->saved_step)
+        return HS_OK;
+    hs_code code = find_saver(hook, session, &saver, err);
+    char *path = code ? NULL : hs__format(&hook->base.env, "%s-%lld", hook->prefix, (long long)of);
+    if (!path)
+        return code ? code : hs__no_memory(err, strlen(hook->prefix), "a path");
+    hook->unranked = false;
+    hook->metric_seen = true;
+    if ((code = hs_saver_set_metric(saver, path, metric, err)))
+        hs_error_prefix(err, "%s: the metric '%s' is not recorded", path, hook->metric);
+    hs_env_free(&hook->base.env, path);
+    return hs_raw_session_report_result(session, name, code, err);
+}
+
 /* A background save is pending on return, unless it was skipped because one is pending (HS_BUSY_SKIP). */
 static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, bool background, hs_error *err)
 {
@@ -388,6 +410,8 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     }
     if ((!hook->writer && (code = hs_raw_session_summary_writer(session, hook->directory, &hook->writer, err))) ||
         (code = call_before_save(hook, session, step, err)))
+        return code;
+    if ((code = rank_last_save(hook, session, err)))
         return code;
     save_order order = {.saves = true};
     hs_error why;
@@ -546,27 +570,6 @@ static hs_code save_after_creation(checkpoint_saver *hook, hs_run_context *run, 
     return code;
 }
 
-/* An evaluation at the end is later than the save of a stop. */
-static hs_code rank_last_save(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_error *err)
-{
-    double metric;
-    int64_t of;
-    hs_saver *saver;
-    if (!hook->metric || !hook->unranked || step != hook->saved_step ||
-        !hs_raw_session_metric(session, hook->metric, &metric, &of) || of != step)
-        return HS_OK;
-    hs_code code = find_saver(hook, session, &saver, err);
-    char *path = code ? NULL : hs__format(&hook->base.env, "%s-%lld", hook->prefix, (long long)step);
-    if (!path)
-        return code ? code : hs__no_memory(err, strlen(hook->prefix), "a path");
-    hook->unranked = false;
-    hook->metric_seen = true;
-    if ((code = hs_saver_set_metric(saver, path, metric, err)))
-        hs_error_prefix(err, "%s: the metric '%s' is not recorded", path, hook->metric);
-    hs_env_free(&hook->base.env, path);
-    return hs_raw_session_report_result(session, name, code, err);
-}
-
 static void warn_of_metric(const checkpoint_saver *hook, const hs_raw_session *session)
 {
     static const char effect[] = "keep_best ignores the checkpoints of this session";
@@ -581,7 +584,7 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
 {
     hs_code code = save_or_skip(hook, run, step, err);
     if (!code)
-        code = rank_last_save(hook, hs_run_context_session(run), step, err);
+        code = rank_last_save(hook, hs_run_context_session(run), err);
     if (hook->metric && hook->metric_missed && !hook->metric_seen)
         warn_of_metric(hook, hs_run_context_session(run));
     return code ? code : end_listeners(&hook->listeners, hs_run_context_session(run), step, err);

@@ -127,7 +127,8 @@ static void put_causes(bool is_resumed, bool has_bytes)
              "  a random number generator, or a position in the data: add it with\n"
              "  hs_graph_bytes;\n"
              "  an optimizer's moments, or a buffer that is swapped: add it with\n"
-             "  hs_graph_variable_at.\n"
+             "  hs_graph_variable_at;\n"
+             "  an evaluation or a shuffle between two steps: do it before hs_step_end.\n"
              "See 'hooksess help verify-resume'.");
     else
         puts("The program computes different results in each run, even without a resume.\n"

@@ -259,6 +259,27 @@ static void the_best_by_the_board_are_kept(void **state)
     hs_saver_free(saver);
 }
 
+/* A program evaluates after the step that was saved. */
+static void an_evaluation_between_two_steps_ranks_the_last_checkpoint(void **state)
+{
+    static const double values[] = {5, 1, 4, 3};
+    stage *s = *state;
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
+    hs_hook hooks[] = {
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "eval/loss")};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 1), &s->err);
+    for (int64_t step = 1; step <= 4; step++) {
+        stage_run(s, "train", 1, 0);
+        say(s, values[step - 1], step);
+    }
+    stage_close(s);
+    assert_true(test_exists(s->directory, "model.ckpt-2.index"));
+    assert_true(test_exists(s->directory, "model.ckpt-4.index"));
+    assert_int_equal(test_count_files(s->directory, ".index"), 2);
+    assert_lacks(s->t.log, "WARNING");
+    hs_saver_free(saver);
+}
+
 static hs_code say_at_the_end(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
     (void)self;
@@ -642,6 +663,7 @@ int main(void)
         with_stage(training_continues_after_a_full_disk),
         with_stage(the_best_by_a_metric_are_kept),
         with_stage(the_best_by_the_board_are_kept),
+        with_stage(an_evaluation_between_two_steps_ranks_the_last_checkpoint),
         with_stage(an_evaluation_at_the_end_ranks_the_checkpoint_of_the_stop),
         with_stage(a_value_that_no_step_has_computed_ranks_nothing),
         with_stage(a_metric_on_the_board_is_not_fetched),
