@@ -26,7 +26,10 @@ def reason_to_skip():
     if os.geteuid() != 0:
         return "only root can make namespaces of the network"
     name = f"hooksess-{os.getpid()}"
-    done = subprocess.run(["ip", "netns", "add", name], stderr=subprocess.PIPE, text=True)
+    for command in (["netns", "add", name], ["-n", name, "link", "add", "bridge", "type", "bridge"]):
+        done = subprocess.run(["ip", *command], stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            break
     subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
     return f"cannot make namespaces of the network: {done.stderr.strip()}" if done.returncode else None
 
