@@ -2,10 +2,9 @@
 /* Access to the memory of a CUDA device (cuda.h). An event for each block of pinned memory tells when the copy from or to
  * it is finished. Two streams, so that a save in the background does not wait for the program's work:
  *
- *   stream      copies                                                wait for
- *   copies      between variables or values and the host              the work of the program at the last mark
- *   background  of variables on the device, and from there to host    the mark, for the first of these; the others wait for
- * them */
+ *   stream      copies                                           waits for
+ *   copies      between variables or values and the host         the work of the program at the last mark
+ *   background  variables on the device, then from there to host the mark, before the first copy of a save */
 #include <hooksess/cuda.h>
 
 #include "cuda/driver.h"

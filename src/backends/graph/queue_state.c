@@ -4,8 +4,8 @@
 #include <hooksess/coordinator.h>
 
 #include "backends/graph/queue.h"
-#include "base/state.h"
 #include "base/device.h"
+#include "base/state.h"
 #include "base/tensor.h"
 
 #include <stddef.h>
