@@ -67,6 +67,9 @@ inline hs_dtype torch_dtype(const std::string &name, at::ScalarType type)
     case at::kComplexDouble:
         return HS_COMPLEX128;
 #if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 203
+    case at::kFloat8_e5m2:
+    case at::kFloat8_e4m3fn:
+        return HS_UINT8; /* see saved_name */
     case at::kUInt16:
         return HS_UINT16;
     case at::kUInt32:
@@ -78,6 +81,13 @@ inline hs_dtype torch_dtype(const std::string &name, at::ScalarType type)
         throw error(HS_UNIMPLEMENTED,
                     "tensor '" + name + "' has elements of type " + at::toString(type) + ", which checkpoints do not have");
     }
+}
+
+/* Checkpoints have no float8. Such a tensor is saved as bytes, under a name with the type at its end. */
+inline std::string saved_name(const std::string &name, at::ScalarType type)
+{
+    const std::string type_name = at::toString(type);
+    return type_name.compare(0, 6, "Float8") == 0 ? name + "." + type_name : name;
 }
 
 /* Finds the memory of one tensor, on the host or on a device. LibTorch copies from and to a device. Checkpoints have
@@ -300,8 +310,8 @@ class torch_graph : public graph
             throw error(HS_UNIMPLEMENTED, "tensor '" + name + "' must be dense");
         auto &memory = keep(detail::torch_memory(like, std::move(find)));
         variable_at(
-            name, detail::torch_dtype(name, like.scalar_type()), shape(like.sizes()),
-            [&memory](bool allocate) { return memory.locate(allocate); }, memory.memory());
+            detail::saved_name(name, like.scalar_type()), detail::torch_dtype(name, like.scalar_type()),
+            shape(like.sizes()), [&memory](bool allocate) { return memory.locate(allocate); }, memory.memory());
     }
     /* A tensor of the program as a value for hooks, not saved. It may be undefined before the first step. It is copied from
      * a device only in runs in which a hook fetches it.

@@ -279,6 +279,26 @@ void weights_leave_and_return(const std::string &path)
     EXPECT(torch::equal(fitting->weight, net.linear->weight));
 }
 
+void float8_is_saved_as_bytes(const std::string &path)
+{
+#if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 203
+    struct quantized : torch::nn::Module {
+        torch::Tensor small;
+        explicit quantized(double first)
+        {
+            small = register_buffer("small", torch::tensor({first, -2.0}).to(torch::kFloat8_e4m3fn));
+        }
+    } one(0.5), other(1);
+    hs::save_safetensors(one, path);
+    hs::load_safetensors(other, path);
+    EXPECT(torch::equal(other.small.to(torch::kFloat), torch::tensor({0.5f, -2.0f})));
+    one.small.set_data(torch::zeros({2}).to(torch::kFloat8_e5m2));
+    throws(HS_NOT_FOUND, "small.Float8_e5m2", [&] { hs::load_safetensors(one, path); });
+#else
+    (void)path;
+#endif
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -296,6 +316,7 @@ try {
     a_value_is_checked_when_it_is_fetched();
     unsupported_objects_are_refused();
     weights_leave_and_return(directory + "/model.safetensors");
+    float8_is_saved_as_bytes(directory + "/float8.safetensors");
     return 0;
 } catch (const std::exception &e) {
     std::fprintf(stderr, "%s\n", e.what());
