@@ -15,6 +15,8 @@
 HS__CUDA_FUNCTIONS(HS__CUDA_DECLARATION)
 #undef HS__CUDA_DECLARATION
 CUresult cuMemFree_v2(CUdeviceptr memory);
+CUresult cuCtxGetCurrent(CUcontext *context);
+CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *user), void *user);
 
 /* Lets call number `nth` of a function from now on fail, from 1 on. Sticky: all later calls fail, too, as after an illegal
  * address. `name` NULL: none fails. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The stand-in for the driver has its name, so that libhooksess_cuda finds it.
-add_library(fake_cuda_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_driver.c)
+add_library(fake_cuda_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_driver.c ${CMAKE_CURRENT_LIST_DIR}/driver_calls.c)
 hooksess_compile_options(fake_cuda_driver)
 target_include_directories(fake_cuda_driver PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(fake_cuda_driver PRIVATE Threads::Threads)
@@ -9,6 +9,20 @@ set_target_properties(fake_cuda_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1 C
 hooksess_test(cuda cuda)
 target_sources(test_cuda_cuda PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
 target_link_libraries(test_cuda_cuda PRIVATE fake_cuda_driver)
+
+# The same tests over the driver that is installed. tests/gpu copies this folder to a machine with a GPU. Here the stand-in is the one
+# that is installed.
+if(NOT HOOKSESS_SANITIZE)
+  add_executable(gpu_tests ${CMAKE_CURRENT_LIST_DIR}/test_cuda.c ${CMAKE_CURRENT_LIST_DIR}/real_driver.c ${CMAKE_CURRENT_LIST_DIR}/driver_calls.c
+                           $<TARGET_OBJECTS:hooksess_cuda_objects>)
+  hooksess_compile_options(gpu_tests)
+  set_target_properties(gpu_tests PROPERTIES OUTPUT_NAME tests RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/gpu)
+  target_link_libraries(gpu_tests PRIVATE hooksess_test_support)
+  target_link_options(gpu_tests PRIVATE -Wl,--wrap=dlsym)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/run_gpu.sh ${CMAKE_CURRENT_BINARY_DIR}/gpu/run COPYONLY)
+  add_test(NAME cuda/gpu COMMAND ${CMAKE_CURRENT_BINARY_DIR}/gpu/run 32)
+  set_tests_properties(cuda/gpu PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:fake_cuda_driver>" TIMEOUT 900)
+endif()
 
 # hs::cuda of hooksess.hpp.
 add_executable(cuda_wrapper ${CMAKE_CURRENT_LIST_DIR}/wrapper.cpp)
