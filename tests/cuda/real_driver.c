@@ -19,6 +19,10 @@
     F(cuCtxGetCurrent, cuCtxGetCurrent, (CUcontext * context))                                                             \
     F(cuLaunchHostFunc, cuLaunchHostFunc, (CUstream stream, void (*function)(void *user), void *user))
 
+/* Those that are not defined below are the driver's. */
+#define REAL_IS_OPTIONAL(name, symbol, parameters) CUresult symbol parameters __attribute__((weak));
+HS__CUDA_FUNCTIONS(REAL_IS_OPTIONAL)
+
 void *__real_dlsym(void *library, const char *symbol);
 void *__wrap_dlsym(void *library, const char *symbol);
 
@@ -280,9 +284,7 @@ CUresult cuGetErrorString(CUresult result, const char **text)
     return REAL(cuGetErrorString)(result, text);
 }
 
-/* What the library finds instead of the driver's functions. It finds those itself that are not defined above. */
-#define REAL_IS_OPTIONAL(name, symbol, parameters) CUresult symbol parameters __attribute__((weak));
-HS__CUDA_FUNCTIONS(REAL_IS_OPTIONAL)
+/* What the library finds instead of the driver's functions. */
 void *__wrap_dlsym(void *library, const char *symbol)
 {
     void *found = __real_dlsym(library, symbol);
