@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""blocks.py [--empty] PREFIX DOCUMENT...: compiles and runs the code blocks of documents, against the library in PREFIX.
+"""blocks.py --write FOLDER DOCUMENT...: writes the programs of cuda blocks to FOLDER.
+blocks.py [--empty] PREFIX DOCUMENT...: compiles and runs the code blocks of documents, against the library in PREFIX.
 
   block              what happens
   c, cpp             with `main(`: it is compiled and run in an empty directory, and must exit with 0
@@ -180,7 +181,7 @@ class Tester:
             folder, self.environment, where)
         run([program], self.new_directory(), self.environment, where, code)
 
-    def cuda(self, text, where):
+    def cuda(self, name, text, where):
         """Runs a program over the stand-ins of tests/cuda. Launches become calls of fake_kernel. nvcc compiles it, too."""
         folder, driver = self.new_directory(), self.prefix.parents[1] / "cuda/libcuda.so.1"
         (folder / "program.cu").write_text(text)
@@ -212,7 +213,7 @@ class Tester:
         if language in COMPILERS:
             self.program(language, f'#line 1 "{frame}"\n{text}', blocks[-1].exit if blocks[-1] else 0, where)
         elif language == "cuda":
-            self.cuda(f'#line 1 "{frame}"\n{text}', where)
+            self.cuda(frame.stem, f'#line 1 "{frame}"\n{text}', where)
         else:
             self.cmake(text, where)
 
@@ -288,6 +289,16 @@ class Tester:
         return len({block.line for block, *_ in expected})
 
 
+class Writer(Tester):
+    """Writes programs of CUDA to a directory, and runs nothing."""
+
+    def __init__(self, directory):
+        self.directory, self.empty = directory, False
+
+    def cuda(self, name, text, where):
+        (self.directory / f"{name}.cu").write_text(text)
+
+
 def commands(block):
     """The commands of a console block: their text and their output."""
     found = []
@@ -343,11 +354,14 @@ def test(prefix, document, empty):
 
 
 def main():
-    empty = sys.argv[1:2] == ["--empty"]
-    prefix, *documents = map(pathlib.Path, sys.argv[1 + empty:] or sys.exit(__doc__))
+    empty, write = (sys.argv[1:2] == [option] for option in ("--empty", "--write"))
+    prefix, *documents = map(pathlib.Path, sys.argv[1 + (empty or write):] or sys.exit(__doc__))
     try:
         for document in documents:
-            print(test(prefix.resolve(), document.resolve(), empty), flush=True)
+            if write:
+                Writer(prefix).framed([block for block in parse(document) if block.frame and block.language == "cuda"])
+            else:
+                print(test(prefix.resolve(), document.resolve(), empty), flush=True)
     except Wrong as error:
         sys.exit(str(error))
 

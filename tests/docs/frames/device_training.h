@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#undef NDEBUG
-
 constexpr int N = 4096, THREADS = 256;
 
 /* Returns memory of the device with one value. */
