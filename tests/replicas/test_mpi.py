@@ -284,12 +284,16 @@ class Trainer(mpi.Test):
         if not TRAINER:
             self.skipTest("the trainer is not built")
 
-    def learn(self, n, directory, steps):
+    def learn(self, n, directory, steps, over_tcp=False):
         """Returns the losses."""
         losses = directory.with_suffix(".losses")
         data = ["--data", os.environ["TRAINER_DATA"]] if "TRAINER_DATA" in os.environ else []
         options = [*data, "--model-dir", str(directory), "--losses", str(losses), "--max-steps", str(steps), *self.OPTIONS]
-        if n:
+        if over_tcp:
+            ranks = [subprocess.Popen([TRAINER, "--replicas", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                      env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(n)}) for rank in range(n)]
+            self.assertEqual([rank.wait() for rank in ranks], [0] * n)
+        elif n:
             code = self.wait(self.start(n, TRAINER, "--replicas", *options, directory=directory), directory)[1]
             self.assertEqual(code, 0, self.log(directory))
         else:
@@ -305,6 +309,10 @@ class Trainer(mpi.Test):
         self.assertEqual(losses, self.learn(3, self.directory.with_name("straight"), 60))
         self.assertEqual(len(losses.splitlines()), 60)
         self.learn(2, self.directory, 65) # another number of ranks
+
+    def test_ranks_over_tcp_compute_the_same(self):
+        over_tcp = self.learn(3, self.directory, 40, over_tcp=True)
+        self.assertEqual(over_tcp, self.learn(3, self.directory.with_name("mpi"), 40))
 
 
 class Faults(Failing):
