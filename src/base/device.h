@@ -39,9 +39,13 @@ typedef struct hs__staging {
 void hs__staging_free(hs__staging *staging);
 
 /* Calls `put` with the bytes of a tensor of numbers: once, or for memory of a device with pieces of whole elements. Does
- * not mark. */
+ * not mark. `name`, of a variable, is for the message; NULL: none. */
 hs_code hs__tensor_put(const char *name, const hs_tensor *tensor, hs__staging *staging, hs__put_fn put, void *user,
                        hs_error *err);
+
+/* Counts the numbers of a tensor on a device that are not finite, behind the work of the program: there, or on the host in
+ * pieces. `env` allocates them. */
+hs_code hs__device_nonfinite(const hs_tensor *tensor, const hs_env *env, hs_nonfinite *found, hs_error *err);
 
 /* Write the memory of a device one piece after the other: begin, which does not mark; the pieces; end, in any case, which
  * waits for the copies. */
