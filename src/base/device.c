@@ -188,6 +188,18 @@ hs_code hs__tensor_put(const char *name, const hs_tensor *tensor, hs__staging *s
     return code ? code : put_code;
 }
 
+hs_code hs__tensor_read(const hs_tensor *tensor, const hs_env *env, hs__put_fn put, void *user, hs_error *err)
+{
+    hs__staging staging = {.env = env, .piece = HS__STAGING_PIECE};
+    hs_code code = hs_tensor_check(tensor, err);
+    if (!code && tensor->memory)
+        code = mark_to_read(tensor->memory, err);
+    if (!code)
+        code = hs__tensor_put(NULL, tensor, &staging, put, user, err);
+    hs__staging_free(&staging);
+    return code;
+}
+
 /* The numbers that are not finite in the pieces so far. */
 typedef struct {
     hs_nonfinite found;
@@ -208,14 +220,12 @@ static hs_code count_piece(void *user, const void *data, size_t bytes, hs_error 
 hs_code hs__device_nonfinite(const hs_tensor *tensor, const hs_env *env, hs_nonfinite *found, hs_error *err)
 {
     const hs_memory *memory = tensor->memory;
-    hs__staging staging = {.env = env, .piece = HS__STAGING_PIECE};
     counted pieces = {.found = {.first_index = -1}, .dtype = tensor->dtype};
     hs_code code = mark_to_read(memory, err);
     if (code || (memory->count_nonfinite &&
                  !memory->count_nonfinite(memory->user, tensor->data, tensor->bytes, tensor->dtype, found, NULL)))
         return code;
-    code = hs__tensor_put(NULL, tensor, &staging, count_piece, &pieces, err);
-    hs__staging_free(&staging);
+    code = hs__tensor_read(tensor, env, count_piece, &pieces, err);
     *found = pieces.found;
     return code;
 }

@@ -43,6 +43,8 @@ void hs__staging_free(hs__staging *staging);
 hs_code hs__tensor_put(const char *name, const hs_tensor *tensor, hs__staging *staging, hs__put_fn put, void *user,
                        hs_error *err);
 
+/* The same for a tensor of the program, which is first checked: marks, and allocates pieces by `env`. */
+hs_code hs__tensor_read(const hs_tensor *tensor, const hs_env *env, hs__put_fn put, void *user, hs_error *err);
 /* Counts the numbers of a tensor on a device that are not finite, behind the work of the program: there, or on the host in
  * pieces. `env` allocates them. */
 hs_code hs__device_nonfinite(const hs_tensor *tensor, const hs_env *env, hs_nonfinite *found, hs_error *err);
