@@ -9,6 +9,10 @@
 
 /* Copies between the host and the memory of a device (hs_memory): whole tensors, and tensors in pieces. */
 
+/* Fetched values up to this size are copied as a whole, once for all hooks of a run. Of larger ones, a hook copies only
+ * the elements that it needs. */
+enum { HS__SHARED_COPY = 1 << 16 };
+
 /* Lets the next copies wait for the work that the program has enqueued. `memory` NULL: does nothing. */
 hs_code hs__device_mark(const hs_memory *memory, hs_error *err);
 

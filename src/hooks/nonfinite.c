@@ -8,15 +8,12 @@
 
 #include <math.h>
 
-/* A copy of a smaller tensor costs no more than a kernel, and all hooks of the run share it. */
-enum { COUNTED_BYTES = 1 << 16 };
-
 hs_code hs__find_nonfinite(const hs_run_values *values, size_t index, const char *name, const hs_env *env, hs_tensor *value,
                            hs_nonfinite *found, hs_error *err)
 {
     hs_code code;
     *value = *hs_run_values_tensor(values, index);
-    if (value->memory && value->bytes > COUNTED_BYTES)
+    if (value->memory && value->bytes > HS__SHARED_COPY)
         code = hs__device_nonfinite(value, env, found, err);
     else if (!(code = hs_run_values_host(values, index, value, err)))
         *found = hs_tensor_nonfinite(value);
