@@ -45,7 +45,7 @@ struct hs_cuda {
     CUevent ready;               /* the work of the program at the last mark */
     CUevent copied;              /* the last copy from or to memory that is not pinned */
     CUevent duplicated;          /* the last duplicate */
-    pthread_mutex_t lock;        /* guards the lists, and keeps the calls of one copy together */
+    pthread_mutex_t lock;        /* guards the lists and the kernels, and keeps the calls of one copy together */
     pinned *pinned;
     bool marked; /* since the last copy: the stream `copies` does not wait for `ready` yet */
     duplicate *duplicates;
@@ -124,7 +124,7 @@ static hs_code mark(void *user, hs_error *err)
     return code;
 }
 
-/* Begins a call that copies between the host and memory of the program. */
+/* Begins a call that reads or writes memory of the program on the stream `copies`. */
 static hs_code prepare(hs_cuda *cuda, const void *device, size_t bytes, hs_error *err)
 {
     hs_code code = check(cuda, (CUdeviceptr)device, bytes, err);
