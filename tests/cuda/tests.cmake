@@ -10,6 +10,9 @@ hooksess_test(cuda cuda)
 target_sources(test_cuda_cuda PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
 target_link_libraries(test_cuda_cuda PRIVATE fake_cuda_driver)
 
+# The kernels in the source are the compiled ones.
+add_test(NAME cuda/kernels COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/kernels.sh ${PROJECT_SOURCE_DIR})
+
 # hs::cuda of hooksess.hpp.
 add_executable(cuda_wrapper ${CMAKE_CURRENT_LIST_DIR}/wrapper.cpp)
 set_target_properties(cuda_wrapper PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF)
