@@ -6,7 +6,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static int n_objects;
-static size_t pinned_bytes, pinned_peak;
+static size_t pinned_bytes, pinned_peak, copied_bytes;
 static struct {
     const char *name;
     int calls;
@@ -29,6 +29,22 @@ void count_pinned(size_t by)
     pinned_bytes += by;
     pinned_peak = pinned_bytes > pinned_peak ? pinned_bytes : pinned_peak;
     pthread_mutex_unlock(&lock);
+}
+
+void count_copied(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    copied_bytes += bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+size_t fake_cuda_copied(void)
+{
+    pthread_mutex_lock(&lock);
+    size_t bytes = copied_bytes;
+    copied_bytes = 0;
+    pthread_mutex_unlock(&lock);
+    return bytes;
 }
 
 size_t fake_cuda_pinned_peak(void)

@@ -18,5 +18,6 @@ CUresult enter(const char *name);
 
 void count_object(int by);
 void count_pinned(size_t by);
+void count_copied(size_t bytes);
 
 #endif

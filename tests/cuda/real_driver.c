@@ -15,7 +15,6 @@
 
 #define REAL_FUNCTIONS(F)                                                                                                  \
     HS__CUDA_FUNCTIONS(F)                                                                                                  \
-    F(cuMemFree_v2, cuMemFree_v2, (CUdeviceptr memory))                                                                    \
     F(cuCtxGetCurrent, cuCtxGetCurrent, (CUcontext * context))                                                             \
     F(cuLaunchHostFunc, cuLaunchHostFunc, (CUstream stream, void (*function)(void *user), void *user))
 
@@ -202,7 +201,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 CUresult cuMemFree_v2(CUdeviceptr address)
 {
     ENTER();
-    const CUresult result = REAL(cuMemFree_v2)(address);
+    const CUresult result = REAL(cuMemFree)(address);
     remove_memory(address);
     return result;
 }
@@ -227,6 +226,13 @@ CUresult cuMemFreeHost(void *host)
     return REAL(cuMemFreeHost)(host);
 }
 
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    ENTER();
+    count_copied(bytes);
+    return REAL(cuMemcpyDtoHAsync)(to, from, bytes, stream);
+}
+
 /* FORWARD(function, symbol, parameters, arguments, objects that a success adds) */
 #define FORWARD(name, symbol, parameters, arguments, objects)                                                              \
     CUresult symbol parameters                                                                                             \
@@ -245,14 +251,20 @@ FORWARD(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream), (event, 
 FORWARD(cuEventSynchronize, cuEventSynchronize, (CUevent event), (event), 0)
 FORWARD(cuMemAllocAsync, cuMemAllocAsync, (CUdeviceptr * address, size_t bytes, CUstream stream), (address, bytes, stream),
         1)
-FORWARD(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream),
-        (to, from, bytes, stream), 0)
 FORWARD(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),
         (to, from, bytes, stream), 0)
 FORWARD(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
         (to, from, bytes, stream), 0)
 FORWARD(cuPointerGetAttribute, cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr address),
         (value, attribute, address), 0)
+
+FORWARD(cuModuleLoadData, cuModuleLoadData, (CUmodule * module, const void *image), (module, image), 1)
+FORWARD(cuModuleGetFunction, cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name),
+        (function, module, name), 0)
+FORWARD(cuLaunchKernel, cuLaunchKernel,
+        (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+         unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra),
+        (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra), 0)
 
 /* Not made to fail, as the driver does what they say. */
 #define FORWARD_ALWAYS(name, symbol, parameters, arguments, objects)                                                       \
@@ -265,6 +277,7 @@ FORWARD(cuPointerGetAttribute, cuPointerGetAttribute, (void *value, int attribut
 FORWARD_ALWAYS(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream), (stream), 0)
 FORWARD_ALWAYS(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream), (stream), -1)
 FORWARD_ALWAYS(cuEventDestroy, cuEventDestroy_v2, (CUevent event), (event), -1)
+FORWARD_ALWAYS(cuModuleUnload, cuModuleUnload, (CUmodule module), (module), -1)
 FORWARD_ALWAYS(cuMemFreeAsync, cuMemFreeAsync, (CUdeviceptr address, CUstream stream), (address, stream), -1)
 FORWARD_ALWAYS(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device), (device), -1)
 

@@ -24,6 +24,9 @@ if(NOT HOOKSESS_SANITIZE)
   set_tests_properties(cuda/gpu PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:fake_cuda_driver>" TIMEOUT 900)
 endif()
 
+# The kernels in the source are the compiled ones.
+add_test(NAME cuda/kernels COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/kernels.sh ${PROJECT_SOURCE_DIR})
+
 # hs::cuda of hooksess.hpp.
 add_executable(cuda_wrapper ${CMAKE_CURRENT_LIST_DIR}/wrapper.cpp)
 set_target_properties(cuda_wrapper PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF)
