@@ -17,7 +17,9 @@ mib=${1:-8192}
 most "$(awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)"
 most "$(df -Pm "$work" | awk 'NR == 2 { print $4 }')"
 status=0
-TMPDIR=$work "$here/tests" || status=1
+for tests in "$here"/test_*; do
+    TMPDIR=$work "$tests" || status=1
+done
 if [ -x "$here/train" ]; then
     for program in gpu_graphs gpu_loss_scale; do
         (mkdir "$work/$program" && cd "$work/$program" && "$here/$program" && echo "$program passes") || status=1
