@@ -6,23 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { PIECES = 100, VALIDATION_OF = 10 };
 
 static hs_code read_file(const char *path, unsigned char **bytes, size_t *n, hs_error *err)
 {
     FILE *file = fopen(path, "rb");
-    long length = -1;
-    if (file && fseek(file, 0, SEEK_END) == 0)
-        length = ftell(file);
-    if (length < 0 || fseek(file, 0, SEEK_SET) != 0) {
+    struct stat about;
+    if (!file || fstat(fileno(file), &about) != 0) {
         hs_error_set_errno(err, errno, "--text '%s'", path);
-    } else if (length > INT32_MAX) {
+    } else if (!S_ISREG(about.st_mode)) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "--text '%s' is not a regular file", path);
+    } else if (about.st_size > INT32_MAX) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "--text '%s': the file has 2 GiB or more; use a part of it", path);
-    } else if (!(*bytes = malloc((size_t)length + 1))) {
-        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "--text '%s': out of memory for %ld bytes", path, length);
+    } else if (!(*bytes = malloc((size_t)about.st_size + 1))) {
+        hs_error_set(err, HS_RESOURCE_EXHAUSTED, "--text '%s': out of memory for %lld bytes", path,
+                     (long long)about.st_size);
     } else {
-        *n = fread(*bytes, 1, (size_t)length, file);
+        *n = fread(*bytes, 1, (size_t)about.st_size, file);
         if (ferror(file))
             hs_error_set_errno(err, errno, "--text '%s'", path);
     }
@@ -35,6 +37,7 @@ hs_code text_load(struct text *text, const char *path, int context, hs_error *er
 {
     unsigned char *bytes = NULL;
     size_t n = 0;
+    const int needed = VALIDATION_OF * (context + 2);
     uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
     *text = (struct text){.train = NULL};
     if (read_file(path, &bytes, &n, err)) {
@@ -53,9 +56,9 @@ hs_code text_load(struct text *text, const char *path, int context, hs_error *er
         *(validates ? &text->n_validation : &text->n_train) += length;
     }
     snprintf(text->identity, sizeof text->identity, "text of %zu bytes, FNV-1a %016llx", n, (unsigned long long)hash);
-    if (text->n_validation <= (size_t)context)
+    if (n < (size_t)needed || text->n_validation <= (size_t)context)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "--text '%s': %zu bytes are too few for --context %d: %d are needed",
-                            path, n, context, VALIDATION_OF * (context + 2));
+                            path, n, context, needed);
     return HS_OK;
 }
 

@@ -31,7 +31,7 @@ void softmax_backward(float *d, const float *row, int n);
 struct mask {
     uint32_t key, limit; /* a number is dropped if its hash is below the limit */
     float scale;         /* of the other numbers */
-    uint32_t first;      /* is added to the positions */
+    uint32_t first;      /* is added to the positions, modulo 2^32 */
 };
 
 static inline float masked(struct mask mask, uint32_t position, float value)

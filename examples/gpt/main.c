@@ -37,6 +37,7 @@ struct program {
     struct sampler sampler;
     struct losses losses;
     struct replicas replicas;
+    char identity[160]; /* what must be equal in all processes, one in a line */
     struct {
         struct rng batches, dropout;
     } generators;
@@ -44,6 +45,7 @@ struct program {
     uint64_t dropout_key;
     double learning_rate;
     float loss, gradient_norm;
+    float validated;                    /* the last validation loss. 0: none yet */
     const char *names[MAX_TENSORS + 1]; /* of the parameters */
 };
 
@@ -116,7 +118,9 @@ static hs_code validate(void *self, hs_op *op, hs_error *err)
     float *loss = hs_op_output(op, 0)->data;
     int mine, first = replicas_share(&p->replicas, VALIDATION_SEQUENCES, &mine);
     *loss = (float)validation_loss(p, first, mine);
-    return replicas_average(&p->replicas, NULL, 0, loss, mine, VALIDATION_SEQUENCES, err);
+    hs_code code = replicas_average(&p->replicas, NULL, 0, loss, mine, VALIDATION_SEQUENCES, err);
+    p->validated = *loss;
+    return code;
 }
 
 /* The graph: variables and states, which checkpoints save, and values, which hooks read. */
@@ -210,20 +214,36 @@ static hs_session *open_session(struct program *p, hs_graph *g, hs_error *err)
     return hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = o->model_dir, .save_checkpoint_steps = o->save_steps,
-                            .no_initial_checkpoint = true, .background = true, .overlap = true,
+                            .no_initial_checkpoint = !p->replicas.group, .background = true, .overlap = true,
                             .save_summaries_when = HS_EVERY_STEPS(o->log_steps), .log_step_count_steps = HS_NEVER,
                             .signals = true, .group = p->replicas.group,
-                            .replicas = p->replicas.group ? HS_REPLICA_OPTIONS(.identity = p->text.identity) : NULL,
+                            .replicas = p->replicas.group ? HS_REPLICA_OPTIONS(.identity = p->identity) : NULL,
                             .scalars = HS_NAMES("loss", "gradient_norm", "learning_rate"), .hooks = hooks),
         err);
 }
 
-/* The sizes of the model: those of the newest checkpoint, or of the options and their defaults. */
+/* Opens the newest checkpoint. NULL without an error: there is none. */
+static hs_checkpoint_reader *open_newest(const struct program *p, hs_error *err)
+{
+    char *newest = hs_checkpoint_latest(NULL, p->options.model_dir, NULL, err);
+    hs_checkpoint_reader *reader = newest ? hs_checkpoint_open(NULL, newest, err) : NULL;
+    hs_env_free(NULL, newest);
+    return reader;
+}
+
+/* The sizes of the model: those of the newest checkpoint, or of the options and their defaults. *err may say why the
+ * checkpoint cannot be opened. The session then restores an older one, whose sizes the options must name. */
 static hs_code choose_sizes(struct program *p, hs_checkpoint_reader *reader, hs_error *err)
 {
     static const int32_t defaults[N_SIZES] = {[CONTEXT] = 128, [LAYERS] = 4, [HEADS] = 4, [WIDTH] = 256};
     int32_t saved[N_SIZES] = {0};
-    bool known = reader && hs_checkpoint_read(reader, "sizes", saved, sizeof saved, NULL) == HS_OK;
+    bool known = reader && hs_checkpoint_read(reader, "sizes", saved, sizeof saved, err) == HS_OK;
+    for (int i = 0; err->code && i < N_SIZES; i++)
+        if (!p->options.sizes[i]) {
+            hs_error_prefix(err, "the sizes of the saved model are unknown; give --context, --layers, --heads and --width");
+            return err->code;
+        }
+    hs_error_clear(err);
     for (int i = 0; i < N_SIZES; i++) {
         int32_t given = (int32_t)p->options.sizes[i];
         if (given && known && given != saved[i])
@@ -259,6 +279,8 @@ static hs_code prepare(struct program *p, hs_checkpoint_reader *reader, hs_error
     if (!p->inputs || !p->targets)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory for batches of %zu tokens", n);
     code = text_load(&p->text, o->text, p->model.context, err);
+    snprintf(p->identity, sizeof p->identity, "%s\n--batch-size %lld\n--accumulate %lld\n--dropout %g\n", p->text.identity,
+             (long long)o->batch_size, (long long)o->accumulate, o->dropout);
     return code ? code : adamw_init(&p->adamw, &p->model, err);
 }
 
@@ -279,7 +301,9 @@ static int train(struct program *p, hs_error *err)
     else if (outcome.interrupted)
         printf("stopped at step %lld; to continue, start the program again\n", (long long)outcome.step);
     else
-        printf("validation loss %.4f at step %lld\n", validation_loss(p, 0, VALIDATION_SEQUENCES), (long long)outcome.step);
+        printf("validation loss %.4f at step %lld\n",
+               p->validated > 0 ? (double)p->validated : validation_loss(p, 0, VALIDATION_SEQUENCES),
+               (long long)outcome.step);
     return status;
 }
 
@@ -302,7 +326,7 @@ static int generate(struct program *p, hs_checkpoint_reader *reader, hs_error *e
     if (err->code)
         fprintf(stderr, "gpt: %s\n", err->message);
     else
-        printf("%.*s\n", (int)total, (const char *)text);
+        fwrite(text, 1, total, stdout), putchar('\n'); /* not printf: the model may write zeros */
     free(text);
     return err->code ? 1 : 0;
 }
@@ -319,13 +343,16 @@ int main(int argc, char **argv)
         openblas_set_num_threads(1); /* the program has its own threads */
     if (p->options.replicas)
         replicas_start(&p->replicas, p->options.model_dir, &err);
-    char *newest = hs_checkpoint_latest(NULL, p->options.model_dir, NULL, NULL);
-    hs_checkpoint_reader *reader = newest ? hs_checkpoint_open(NULL, newest, NULL) : NULL;
-    if (!err.code)
+    hs_checkpoint_reader *reader = NULL;
+    if (!err.code) {
+        reader = open_newest(p, &err);
         prepare(p, reader, &err);
-    status = p->options.generate ? generate(p, reader, &err) : train(p, &err);
-    hs_checkpoint_close(reader);
-    hs_env_free(NULL, newest);
+    }
+    if (p->options.generate)
+        status = generate(p, reader, &err);
+    hs_checkpoint_close(reader); /* if it stayed open, its space would not be free after it is deleted */
+    if (!p->options.generate)
+        status = train(p, &err);
     text_free(&p->text);
     adamw_free(&p->adamw);
     gpt_free(&p->model);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* The parameters. */
 
@@ -91,7 +92,8 @@ static float *of_last_norm(const struct gpt *model, float *base, int bias)
 
 /* Memory. */
 
-/* Returns the next `n` floats of `base`, on a new cache line. If `base` is NULL, only counts them in *used. */
+/* Returns the next `n` floats of `base`, which begin a cache line as `base` does. If `base` is NULL, only counts them in
+ * *used. */
 static float *next_floats(float *base, size_t *used, size_t n)
 {
     float *at = base ? base + *used : NULL;
@@ -102,7 +104,7 @@ static float *next_floats(float *base, size_t *used, size_t n)
 /* Returns the number of floats that the model needs. */
 static size_t place_arrays(struct gpt *model)
 {
-    float *base = model->memory;
+    float *base = model->memory ? (float *)(((uintptr_t)model->memory + 63) / 64 * 64) : NULL;
     size_t used = 0, rows = (size_t)model->batch * (size_t)model->context, width = (size_t)model->width;
     size_t square = (size_t)model->context * (size_t)model->context;
     model->parameters = next_floats(base, &used, model->n_parameters);
@@ -150,9 +152,13 @@ hs_code gpt_init(struct gpt *model, const int32_t *sizes, int batch, int threads
         return hs_error_set(err, HS_INVALID_ARGUMENT, "--width %d is not a multiple of --heads %d", model->width,
                             model->heads);
     list_tensors(model);
-    model->memory = model->n_parameters <= INT32_MAX ? calloc(place_arrays(model), sizeof(float)) : NULL;
-    if (!model->memory)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory for a model of %zu parameters", model->n_parameters);
+    if (model->n_parameters > INT32_MAX)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "--layers and --width: a model of %zu parameters is too large",
+                            model->n_parameters);
+    size_t bytes = (place_arrays(model) + 16) * sizeof(float);
+    if (!(model->memory = calloc(1, bytes)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED,
+                            "out of memory for %zu bytes; a smaller --batch-size or --context needs less", bytes);
     place_arrays(model);
     init_parameters(model, seed);
     return HS_OK;
@@ -536,5 +542,6 @@ double gpt_measure_peak(struct gpt *model)
     parallel(model->threads, measure_part, &speed);
     for (int i = 0; i < model->threads; i++)
         sum += speed.rates[i];
-    return sum;
+    double processors = (double)sysconf(_SC_NPROCESSORS_ONLN); /* more threads are not faster together */
+    return processors < model->threads ? sum * processors / model->threads : sum;
 }

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const float largest_norm = 1, keep_mean = 0.9f, keep_square = 0.95f, decay = 0.1f, epsilon = 1e-8f;
+static const float max_norm = 1, beta1 = 0.9f, beta2 = 0.95f, weight_decay = 0.1f, epsilon = 1e-8f;
 
 hs_code adamw_init(struct adamw *adamw, const struct gpt *model, hs_error *err)
 {
@@ -64,8 +64,8 @@ VECTORIZED static void update_numbers(const struct update *update, float *restri
     float scale = update->scale, rate = update->rate * update->by_mean, by_square = update->by_square;
     for (size_t i = 0; i < n; i++) {
         float g = gradients[i] * scale;
-        float m = keep_mean * mean[i] + (1 - keep_mean) * g;
-        float v = keep_square * square[i] + (1 - keep_square) * g * g;
+        float m = beta1 * mean[i] + (1 - beta1) * g;
+        float v = beta2 * square[i] + (1 - beta2) * g * g;
         mean[i] = m;
         square[i] = v;
         gradients[i] = 0;
@@ -83,7 +83,7 @@ static void update_part(void *user, int index, int count)
         share((tensor->rows ? tensor->rows : 1) * tensor->columns, index, count, &begin, &end);
         size_t at = tensor->at + (size_t)begin;
         update_numbers(update, model->parameters + at, model->gradients + at, update->adamw->mean + at,
-                       update->adamw->square + at, (size_t)(end - begin), tensor->rows ? update->rate * decay : 0);
+                       update->adamw->square + at, (size_t)(end - begin), tensor->rows ? update->rate * weight_decay : 0);
     }
 }
 
@@ -95,10 +95,10 @@ float adamw_update(struct adamw *adamw, struct gpt *model, double learning_rate,
     for (int i = 0; i < model->threads; i++)
         sum += update.sums[i];
     float norm = (float)sqrt(sum);
-    update.scale = norm <= largest_norm ? 1 : largest_norm / norm; /* NaN stays NaN */
+    update.scale = norm <= max_norm ? 1 : max_norm / norm; /* NaN stays NaN */
     update.rate = (float)learning_rate;
-    update.by_mean = (float)(1 / (1 - pow((double)keep_mean, count)));
-    update.by_square = (float)(1 / (1 - pow((double)keep_square, count)));
+    update.by_mean = (float)(1 / (1 - pow((double)beta1, count)));
+    update.by_square = (float)(1 / (1 - pow((double)beta2, count)));
     parallel(model->threads, update_part, &update);
     return norm;
 }

@@ -97,6 +97,16 @@ static bool set_option(struct options *options, int i, const char *text)
     return *text;
 }
 
+/* Returns the name of the launcher's variable that counts the processes. NULL: there is one process. */
+static const char *several_processes(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (getenv(variables[i]) && atoi(getenv(variables[i])) > 1)
+            return variables[i];
+    return NULL;
+}
+
 int options_parse(struct options *options, int argc, char **argv)
 {
     struct option all[N_LIST + 2] = {[HELP] = {"help", no_argument, NULL, HELP}};
@@ -112,6 +122,7 @@ int options_parse(struct options *options, int argc, char **argv)
                                 .learning_rate = 0.001};
     for (int i = 0; i < N_LIST; i++)
         all[i] = (struct option){list[i].name, list[i].kind == FLAG ? no_argument : required_argument, NULL, i};
+    const char *variable;
     int option;
     while ((option = getopt_long(argc, argv, "", all, NULL)) != -1) {
         if (option == HELP)
@@ -129,6 +140,11 @@ int options_parse(struct options *options, int argc, char **argv)
         fprintf(stderr, "%s: '%s': only options are expected\n", argv[0], argv[optind]);
     else if (option == -1 && !options->text && !options->generate)
         fprintf(stderr, "%s: --text is missing\n", argv[0]);
+    else if (option == -1 && options->replicas && options->generate)
+        fprintf(stderr, "%s: --generate needs one process, without --replicas\n", argv[0]);
+    else if (option == -1 && !options->replicas && !options->generate && (variable = several_processes()))
+        fprintf(stderr, "%s: %s is %s: give --replicas, so that the processes train one model\n", argv[0], variable,
+                getenv(variable));
     else if (option == -1)
         return OPTIONS_OK;
     fprintf(stderr, "Try '%s --help'.\n", argv[0]);

@@ -82,7 +82,9 @@ static void indent(char *to, const unsigned char *text, size_t bytes)
 {
     to += strlen(strcpy(to, "    "));
     for (size_t i = 0, n; i < bytes; i += n ? n : 1) {
-        n = text[i] < ' ' && text[i] != '\n' ? 0 : character_length(text + i, bytes - i);
+        bool is_control = (text[i] < ' ' && text[i] != '\n') || text[i] == 0x7f ||
+                          (text[i] == 0xc2 && i + 1 < bytes && text[i + 1] < 0xa0);
+        n = is_control ? 0 : character_length(text + i, bytes - i);
         memcpy(to, n ? text + i : (const unsigned char *)(text[i] == '\t' ? " " : "?"), n ? n : 1);
         to += n ? n : 1;
         if (text[i] == '\n')

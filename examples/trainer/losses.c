@@ -24,6 +24,7 @@ static long long next_step(FILE *file)
 static hs_code truncate_after(const struct losses *losses, const hs_env *env, int64_t step, hs_error *err)
 {
     FILE *file = losses->file;
+    rewind(file); /* writes what is buffered */
     bool empty = getc(file) == EOF;
     rewind(file);
     if (!empty && next_step(file) < 0)
@@ -52,11 +53,11 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0)
         return err->code;
-    bool writes = hs_raw_session_rank(session) == 0;
-    if (!(losses->file = fopen(writes ? losses->path : "/dev/null", "a+")))
-        return failed(losses, err);
-    if (!writes)
+    losses->last = step;
+    if (hs_raw_session_rank(session) != 0)
         return HS_OK;
+    if (!(losses->file = fopen(losses->path, "a+")))
+        return failed(losses, err);
     return truncate_after(losses, hs_backend_env(hs_raw_session_backend(session)), step, err);
 }
 
@@ -73,10 +74,16 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     struct losses *losses = self;
+    const hs_env *env = hs_backend_env(hs_raw_session_backend(hs_run_context_session(run)));
     int64_t step = hs_run_context_global_step(run, err);
-    if (step >= 0 && fprintf(losses->file, "%lld %a\n", (long long)step, hs_run_values_number(values, 0)) < 0)
-        return failed(losses, err);
-    return err->code;
+    hs_code code = step < 0 ? err->code : HS_OK;
+    if (code || !losses->file)
+        return code;
+    if (step <= losses->last && (code = truncate_after(losses, env, step - 1, err)))
+        return code;
+    losses->last = step;
+    return fprintf(losses->file, "%lld %a\n", (long long)step, hs_run_values_number(values, 0)) < 0 ? failed(losses, err)
+                                                                                                    : HS_OK;
 }
 
 /* Runs before the boundary callback of the checkpoint saver, which is later in the list of hooks. */
@@ -84,6 +91,8 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     struct losses *losses = self;
     (void)run;
+    if (!losses->file)
+        return HS_OK;
     if (fflush(losses->file) != 0 || (fsync(fileno(losses->file)) != 0 && errno != EINVAL))
         return failed(losses, err);
     return HS_OK;

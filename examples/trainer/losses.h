@@ -10,11 +10,12 @@
  * can be compared bit for bit.
  *
  * The file is as exact as the checkpoints. Before a checkpoint is saved, the lines up to its step are flushed to the disk.
- * A resume removes the lines after the step of its checkpoint. */
+ * A resume removes the lines after the step of its checkpoint, and a rollback those of the steps that it repeats. */
 struct losses {
     const char *path;
     const char *tensor; /* name of the loss; NULL: "loss" */
-    FILE *file;         /* open while a session is open */
+    FILE *file;         /* open while a session is open, on rank 0 */
+    int64_t last;       /* the step of the last line */
     const char *names[2];
     hs_run_args wanted;
 };

@@ -13,7 +13,8 @@ hs_code replicas_start(struct replicas *replicas, const char *directory, hs_erro
 {
 #ifdef REPLICAS_MPI
     if (!getenv("WORLD_SIZE")) {
-        MPI_Init(NULL, NULL);
+        int provided;
+        MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided); /* there are threads, which do not call MPI */
         if (!(replicas->mpi = hs_mpi_group_new(MPI_COMM_WORLD, NULL, err)))
             return err->code;
         replicas->group = hs_mpi_group_get(replicas->mpi);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /* The training step of examples/gpt: batch 8, context 128, width 256, 4 layers, 4 heads.
  *
  *     gpt [THREADS [ROUNDS [FILE]]]
@@ -8,8 +9,9 @@
  *     over_gemm            the first over the second, round by round
  *     naive_tokens_per_s   plain loops with OpenMP that compute the same (gpt_naive.c); it aborts if the gradients differ
  *     over_naive           the first over this
- *     first_step_s         from the start of the program gpt to its first line of the log after a step, without a
- * checkpoint memory_over_count    its resident memory then, over parameters, moments, gradients and activations
+ *     first_step_s         from the start of the program gpt until it has logged the first step
+ *     memory_over_count    its resident memory then, over that of parameters, activations, the gradients of both, and moments
+ *     memory_of_save_over_count   the most resident memory in ten steps with saves in the background
  *
  * Medians over interleaved rounds. Writes the batch and the first parameters to FILE, for gpt_peers.py. */
 #include "bench.h"
@@ -224,7 +226,7 @@ static double peak_bytes(pid_t pid)
     return kib * 1024;
 }
 
-/* Starts the program with a text of its own source code, and ends it after the first step. */
+/* Starts the program with a text of its own source code, and ends it after ten steps. */
 static void bench_program(const struct bench *b)
 {
     char directory[] = "/tmp/hooksess-bench-XXXXXX", threads[16], line[1024];
@@ -241,18 +243,21 @@ static void bench_program(const struct bench *b)
         close(pipes[0]);
         close(pipes[1]);
         execl(GPT, GPT, "--text", GPT_TEXT, "--model-dir", directory, "--batch-size", "8", "--max-steps", "1000",
-              "--log-steps", "1", "--threads", threads, (char *)NULL);
+              "--log-steps", "1", "--save-steps", "2", "--threads", threads, (char *)NULL);
         _exit(127);
     }
     close(pipes[1]);
     FILE *log = fdopen(pipes[0], "r");
-    bool seen = false;
-    while (log && !seen && fgets(line, sizeof line, log))
-        seen = strstr(line, "loss = ") != NULL;
-    double seconds = bench_now() - start;
-    double bytes = peak_bytes(child);
+    int seen = 0;
+    double seconds = 0, bytes = 0;
+    while (log && seen < 10 && fgets(line, sizeof line, log))
+        if (strstr(line, "loss = ") && ++seen == 1) {
+            seconds = bench_now() - start;
+            bytes = peak_bytes(child);
+        }
+    double most_bytes = peak_bytes(child);
     kill(child, SIGKILL);
-    if (waitpid(child, NULL, 0) != child || !seen)
+    if (waitpid(child, NULL, 0) != child || seen < 10)
         abort();
     fclose(log);
     bench_print("first_step_s", seconds, "s");
@@ -260,6 +265,7 @@ static void bench_program(const struct bench *b)
     const float *end = m->scratch + (size_t)m->threads * 2 * (size_t)m->context * (size_t)m->context;
     double count = (double)((size_t)(end - m->memory) + 2 * m->n_parameters) * sizeof(float);
     bench_print("memory_over_count", bytes / count, "1");
+    bench_print("memory_of_save_over_count", most_bytes / count, "1");
     snprintf(line, sizeof line, "rm -r '%s'", directory);
     if (system(line))
         abort();

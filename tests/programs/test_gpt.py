@@ -3,12 +3,14 @@
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 GPT, TOOL = os.environ["GPT"], os.environ["HOOKSESS_TOOL"]
 TEXT = pathlib.Path(os.environ["GPT_TEXT"])
@@ -112,6 +114,23 @@ class Resumed(Program):
         self.assertIn("FNV-1a", self.train("run", "--text", str(other), code=1).stderr)
 
 
+    def test_an_accumulated_batch_is_that_batch(self):
+        logs = [self.train(name, *SMALL, "--dropout", "0", "--max-steps", "10", "--log-steps", "1", "--batch-size", size, "--accumulate", n).stderr
+                for name, size, n in (("whole", "8", "1"), ("parts", "2", "4"))]
+        values = [[float(value) for value in re.findall(r"(?:loss|gradient_norm) = (\d\.\d+)", log)] for log in logs]
+        self.assertGreater(len(values[0]), 20)
+        for one, other in zip(*values, strict=True):
+            self.assertLess(abs(one / other - 1), 1e-4)
+
+    def test_a_damaged_checkpoint_needs_the_sizes(self):
+        self.train("run", *SMALL, "--max-steps", "10")
+        index = self.directory / "run/model.ckpt-10.index"
+        index.write_bytes(index.read_bytes()[:100])
+        self.assertIn("gpt: the sizes of the saved model are unknown; give --context", self.train("run", code=1).stderr)
+        self.assertIn("index", self.run_gpt("--model-dir", str(self.directory / "run"), "--generate", "The", code=1).stderr)
+        self.assertIn("restored " + str(self.directory / "run/model.ckpt-5"), self.train("run", *SMALL).stderr)
+
+
 class Diverged(Program):
     def test_it_returns_to_the_last_checkpoint(self):
         self.train("run", *SMALL, "--max-steps", "20")
@@ -120,6 +139,7 @@ class Diverged(Program):
         log = self.train("run", "--save-steps", "1000").stderr
         self.assertRegex(log, r"is NaN; rolled back to step 20 .*, rollback 1 of at most 3; \d+ batches skipped\n")
         self.assertNotIn("rollback 2", log)
+        self.assertEqual([int(line.split()[0]) for line in self.losses("run").splitlines()], list(range(1, STEPS + 1)))
         self.assertRegex(log, rf"step {STEPS}: loss = [0-5]\.")
 
 
@@ -129,13 +149,14 @@ class Replicas(Program):
     # Another order of additions changed losses by 1.2e-7 of their value in 60 steps; another dropout on one of two ranks, by 1.7e-3.
     ROUNDING = 1e-5
 
-    def start(self, n, name, *options):
-        """Starts n ranks. Each writes its output and log to a file."""
+    def start(self, n, name, *options, last=()):
+        """Starts n ranks. Each writes its output and log to a file. `last`: further options of the last one."""
         ranks = []
         self.addCleanup(lambda: [rank.kill() or rank.wait() for rank in ranks])
         for rank in range(n):
             with open(self.directory / f"{name}.{rank}", "w") as log:
-                ranks.append(subprocess.Popen(self.command(name, *SMALL, "--replicas", "--max-steps", str(self.STEPS), "--threads", "1", *options),
+                ranks.append(subprocess.Popen(self.command(name, *SMALL, "--replicas", "--max-steps", str(self.STEPS), "--threads", "1", *options,
+                                                           *(last if rank == n - 1 else ())),
                                               stdout=log, stderr=log, env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(n)}))
         return ranks
 
@@ -149,6 +170,9 @@ class Replicas(Program):
     def train_ranks(self, n, name, *options, code=0):
         self.end(self.start(n, name, *options), name, code)
 
+    def validation_loss(self, log):
+        return float(re.search(rf"step {self.STEPS}: eval: validation_loss = ([0-9.]+)", log).group(1))
+
     def numbers(self, name):
         return [float.fromhex(line.split()[1]) for line in self.losses(name).splitlines()]
 
@@ -158,13 +182,14 @@ class Replicas(Program):
             time.sleep(0.002)
 
     def test_any_number_of_ranks_computes_the_same(self):
-        self.train("alone", *SMALL, "--threads", "1", "--max-steps", str(self.STEPS))
+        alone = self.validation_loss(self.train("alone", *SMALL, "--threads", "1", "--max-steps", str(self.STEPS)).stderr)
         self.train_ranks(1, "1")
         self.assert_equal_runs("1", "alone")
         for n in (2, 3, 4): # of 4 sequences in a batch
             self.train_ranks(n, str(n))
             for loss, expected in zip(self.numbers(str(n)), self.numbers("alone"), strict=True):
                 self.assertLess(abs(loss / expected - 1), self.ROUNDING)
+            self.assertLess(abs(self.validation_loss(self.output(str(n))) / alone - 1), self.ROUNDING)
             self.assertRegex(self.output(str(n)), rf"validation loss \d\.\d{{4}} at step {self.STEPS}\n$")
             self.assertEqual([self.output(str(n), rank) for rank in range(1, n)], [""] * (n - 1))
 
@@ -202,6 +227,10 @@ class Replicas(Program):
         self.train_ranks(2, "run", "--save-steps", "1000", "--max-steps", str(STEPS))
         self.assertRegex(self.output("run"), r"rolled back to step 20 .*, rollback 1 of at most 3; \d+ batches skipped\n")
         self.assertRegex(self.output("run"), rf"step {STEPS}: loss = [0-5]\.")
+
+    def test_another_option_of_a_rank_is_named(self):
+        self.end(self.start(2, "run", last=["--dropout", "0.2"]), "run", 1)
+        self.assertRegex(self.output("run"), r"--dropout 0\.1.*--dropout 0\.2|--dropout 0\.2.*--dropout 0\.1")
 
     def test_what_is_refused(self):
         self.train_ranks(3, "run", "--batch-size", "2", code=1)
@@ -264,9 +293,17 @@ class Refused(Program):
     def test_invalid_options_are_named(self):
         for options, message in ((["--width", "30", "--heads", "4"], "--width 30 is not a multiple of --heads 4"),
                                  (["--context", "4000"], "bytes are too few for --context 4000"),
-                                 (["--text", "/nowhere"], "--text '/nowhere'")):
+                                 (["--text", "/nowhere"], "--text '/nowhere'"), (["--text", "/"], "--text '/' is not a regular file"),
+                                 (["--width", "16384", "--layers", "16", "--heads", "1"], "parameters is too large")):
             self.assertIn(message, self.train("run", *options, code=1).stderr)
         self.assertIn("--dropout '1': invalid value", self.train("run", "--dropout", "1", code=2).stderr)
+        for n in (0, 1, 10, 39):
+            (self.directory / "tiny").write_bytes(TEXT.read_bytes()[:n])
+            self.assertIn(f"{n} bytes are too few for --context 2: 40 are needed",
+                          self.train("run", "--context", "2", "--text", str(self.directory / "tiny"), code=1).stderr)
+        self.assertIn("--generate needs one process", self.run_gpt("--replicas", "--generate", "The", code=2).stderr)
+        with unittest.mock.patch.dict(os.environ, {"OMPI_COMM_WORLD_SIZE": "4"}):
+            self.assertIn("OMPI_COMM_WORLD_SIZE is 4: give --replicas", self.train("run", code=2).stderr)
         self.assertIn("--text is missing", self.run_gpt("--max-steps", "1", code=2).stderr)
 
 

@@ -240,7 +240,7 @@ static void the_loss_falls_when_a_batch_is_learned(void **state)
     gpt_free(&model);
 }
 
-/* The first update of a matrix, computed by hand. */
+/* Two updates of a matrix and of a vector, computed by hand. */
 static void the_update_is_that_of_adamw(void **state)
 {
     (void)state;
@@ -256,6 +256,16 @@ static void the_update_is_that_of_adamw(void **state)
     assert_true(fabsf(adamw.square[8] - 0.05f * 0.64f) < 1e-6f);
     assert_true(fabsf(model.parameters[7] - (weight - 0.5f * (0.1f * weight + 1))) < 1e-5f);
     assert_true(model.gradients[7] == 0);
+    const size_t bias = model.n_parameters - 1; /* of the last layer norm; vectors do not decay */
+    const float weight_1 = model.parameters[7], bias_1 = model.parameters[bias];
+    model.gradients[7] = 0.5f;
+    model.gradients[bias] = 0.5f;
+    adamw_update(&adamw, &model, 0.5, 2);
+    /* moments 0.9 * 0.06 + 0.1 * 0.5 and 0.95 * 0.018 + 0.05 * 0.25, over 1 - 0.9^2 and 1 - 0.95^2 */
+    const float update_7 = (0.104f / 0.19f) / sqrtf(0.0296f / 0.0975f),
+                update_bias = (0.05f / 0.19f) / sqrtf(0.0125f / 0.0975f);
+    assert_true(fabsf(model.parameters[7] - (weight_1 - 0.5f * (0.1f * weight_1 + update_7))) < 1e-5f);
+    assert_true(fabsf(model.parameters[bias] - (bias_1 - 0.5f * update_bias)) < 1e-5f);
     adamw_free(&adamw);
     gpt_free(&model);
 }
