@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hs__snapshot_take adds one item after the other. Deferred variables are copied by hs__snapshot_complete, or by
- * before_write. Then the snapshot is the source of a save, or an archive (archive.c). */
+/* hs__snapshot_take adds one item after the other. Deferred variables are copied by hs__snapshot_complete, in several
+ * threads at the end of hs__snapshot_take or later in one, or by before_write. Then the snapshot is the source of a save,
+ * or an archive (archive.c). */
+#define _DEFAULT_SOURCE /* madvise */
 #include "checkpoint/snapshot.h"
 
 #include "base/device.h"
+#include "base/parallel.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Smaller variables are never deferred: copying them costs less than a guard. Strings are not either: their texts are
  * elsewhere in memory. */
 enum { LARGE = 1 << 16 };
+
+/* malloc gets larger blocks from the system, and returns them when they are freed. */
+enum { MAPPED = 32 << 20 };
 
 /* Bytes for the names of some thousand variables and their alignment. */
 enum { ROOM_FOR_NAMES = 1 << 20 };
@@ -163,7 +171,8 @@ static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, hs__copyin
         snapshot->device_bytes += value->bytes;
         if ((code = defer(snapshot, from, err)))
             return code;
-    } else if (copying == HS__COPY_LATER && from->borrowed && value->bytes >= LARGE && value->dtype != HS_STRING) {
+    } else if ((copying == HS__COPY_LATER ? from->borrowed : copying == HS__COPY_ON_DEVICE && from->stays) &&
+               value->bytes >= LARGE && value->dtype != HS_STRING) {
         item.state = DEFERRED;
         if ((code = append_room(snapshot, value->bytes, &item.data, err)) || (code = defer(snapshot, from, err)))
             return code;
@@ -249,6 +258,13 @@ hs_code hs__snapshot_complete(hs__snapshot *snapshot, hs_error *err)
     return code;
 }
 
+/* hs__do_part. The parts share the variables. */
+static hs_code complete_part(void *snapshot, size_t worker, size_t part, hs_error *err)
+{
+    (void)worker, (void)part;
+    return hs__snapshot_complete(snapshot, err);
+}
+
 /* The copies have begun. Lets the devices finish them before later work of the program. */
 static void hold_devices(hs__snapshot *snapshot)
 {
@@ -297,6 +313,18 @@ static void point_to_texts(const hs__snapshot *snapshot)
     }
 }
 
+/* A copy to fresh memory waits for the system, which clears each page. With huge pages it waits less often. */
+static void advise_huge_pages(unsigned char *data, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const size_t before_page = (0 - (uintptr_t)data) % (size_t)sysconf(_SC_PAGESIZE);
+    if (bytes >= MAPPED)
+        madvise(data + before_page, bytes - before_page, MADV_HUGEPAGE);
+#else
+    (void)data, (void)bytes;
+#endif
+}
+
 hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, hs__copying copying, hs_error *err)
 {
     const hs_raw_session *session = list->session;
@@ -311,6 +339,7 @@ hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, hs__copyi
         hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy without need */
         snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
         snapshot->data_capacity = snapshot->data ? bytes : 0;
+        advise_huge_pages(snapshot->data, snapshot->data_capacity);
     }
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < from.n; i++) {
@@ -321,7 +350,8 @@ hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, hs__copyi
     snapshot->n_variables = snapshot->n;
     snapshot->holds = snapshot->device_bytes > 0;
     if (!code && copying == HS__COPY_ON_DEVICE) {
-        code = hs__snapshot_complete(snapshot, err);
+        const size_t workers = hs__workers_for(atomic_load(&snapshot->n_deferred), snapshot->bytes);
+        code = hs__in_parallel(workers, workers, complete_part, snapshot, err);
         hold_devices(snapshot);
     }
     if (!code && atomic_load(&snapshot->n_deferred)) { /* before the states, whose providers may run something */
