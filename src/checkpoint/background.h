@@ -9,8 +9,9 @@
  *
  * The session's thread copies variables and states (hs__snapshot_take). Large variables are copied by several threads, or
  * with `overlap` later by the saver's thread, unless a step is about to change them. Later the session's thread polls the
- * result, and records it. The saver's thread makes all steps of saver.h, and sets the result. Further threads write one data file each, if there are several (shards.c). A file of more
- * than 2 MiB has one that writes while the other fills the buffers (base/stream.c). */
+ * result, and records it. The saver's thread makes all steps of saver.h, and sets the result. Further threads write one
+ * data file each, if there are several (shards.c). A file of more than 2 MiB has one that writes while the other fills the
+ * buffers (base/stream.c). */
 
 typedef struct hs__background hs__background;
 

@@ -6,9 +6,11 @@ target_include_directories(fake_cuda_driver PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} 
 target_link_libraries(fake_cuda_driver PRIVATE Threads::Threads)
 set_target_properties(fake_cuda_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1 C_VISIBILITY_PRESET default
                                                   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
-hooksess_test(cuda cuda)
-target_sources(test_cuda_cuda PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
-target_link_libraries(test_cuda_cuda PRIVATE fake_cuda_driver)
+foreach(module cuda state_copy)
+  hooksess_test(cuda ${module})
+  target_sources(test_cuda_${module} PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
+  target_link_libraries(test_cuda_${module} PRIVATE fake_cuda_driver)
+endforeach()
 
 # hs::cuda of hooksess.hpp.
 add_executable(cuda_wrapper ${CMAKE_CURRENT_LIST_DIR}/wrapper.cpp)
