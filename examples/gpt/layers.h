@@ -31,11 +31,12 @@ void softmax_backward(float *d, const float *row, int n);
 struct mask {
     uint32_t key, limit; /* a number is dropped if its hash is below the limit */
     float scale;         /* of the other numbers */
+    uint32_t first;      /* is added to the positions */
 };
 
 static inline float masked(struct mask mask, uint32_t position, float value)
 {
-    uint32_t h = position * 0x9e3779b9u ^ mask.key;
+    uint32_t h = (mask.first + position) * 0x9e3779b9u ^ mask.key;
     h = (h ^ h >> 16) * 0x7feb352du;
     h = (h ^ h >> 15) * 0x846ca68bu;
     return (h ^ h >> 16) < mask.limit ? 0 : value * mask.scale;

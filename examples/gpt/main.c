@@ -8,11 +8,13 @@
  *   sample.c      generates text; a hook that shows samples
  *   threads.c, options.c   threads; the command line
  *
- * Random numbers and the file of losses are those of the trainer (../trainer/rng.c, losses.c). */
+ * Random numbers, the file of losses and the group of processes are those of the trainer (../trainer/rng.c, losses.c,
+ * replicas.c). */
 #include "data.h"
 #include "losses.h"
 #include "optimizer.h"
 #include "options.h"
+#include "replicas.h"
 #include "sample.h"
 
 #include <hooksess/hooksess.h>
@@ -34,6 +36,7 @@ struct program {
     struct adamw adamw;
     struct sampler sampler;
     struct losses losses;
+    struct replicas replicas;
     struct {
         struct rng batches, dropout;
     } generators;
@@ -45,7 +48,8 @@ struct program {
 };
 
 /* The step, in three ops. Only the last one changes variables. So a save in the background copies them while the second one
- * works, and the guard can skip batches with the first one. */
+ * works, and the guard can skip batches with the first one. With --replicas, all processes draw the same batches, and each
+ * computes its share of their sequences. */
 
 static hs_code draw_batches(void *self, hs_op *op, hs_error *err)
 {
@@ -64,9 +68,8 @@ static hs_code compute_gradients(void *self, hs_op *op, hs_error *err)
     double sum = 0;
     (void)op, (void)err;
     for (int64_t i = 0; i < p->options.accumulate; i++) {
-        int64_t at = i * p->options.batch_size * p->model.context;
-        gpt_forward(&p->model, p->inputs + at, (int)p->options.batch_size, 0, p->model.context,
-                    p->dropout_key + ((uint64_t)i << 32));
+        int64_t at = (i * p->options.batch_size + p->model.first) * p->model.context;
+        gpt_forward(&p->model, p->inputs + at, p->model.batch, 0, p->model.context, p->dropout_key + ((uint64_t)i << 32));
         sum += gpt_loss(&p->model, p->targets + at, 1 / (float)p->options.accumulate);
         gpt_backward(&p->model);
     }
@@ -77,32 +80,43 @@ static hs_code compute_gradients(void *self, hs_op *op, hs_error *err)
 static hs_code update(void *self, hs_op *op, hs_error *err)
 {
     struct program *p = self;
+    size_t n = p->model.n_parameters;
     int64_t step = hs_op_global_step(op, err) + 1;
+    hs_code code = hs_op_pass_gate(op, err); /* all processes make this step, or none */
+    if (!code)
+        code = replicas_average(&p->replicas, p->model.gradients, n, &p->loss, p->model.batch, (int)p->options.batch_size,
+                                err);
+    if (code) {
+        memset(p->model.gradients, 0, n * sizeof(float));
+        return code;
+    }
     p->gradient_norm = adamw_update(&p->adamw, &p->model, p->learning_rate, step);
     return HS_OK;
 }
 
-/* The mean loss of sequences that the training never uses. */
-static double validation_loss(struct program *p)
+/* The mean loss of sequences `first` to `first + count - 1` of those that the training never uses. */
+static double validation_loss(struct program *p, int first, int count)
 {
     double sum = 0;
     int batch = p->model.batch;
-    for (int i = 0; i < VALIDATION_SEQUENCES; i += batch) {
-        int n = i + batch <= VALIDATION_SEQUENCES ? batch : VALIDATION_SEQUENCES - i;
+    for (int i = first; i < first + count; i += batch) {
+        int n = i + batch <= first + count ? batch : first + count - i;
         for (int k = 0; k < n; k++)
             text_validation(&p->text, i + k, VALIDATION_SEQUENCES, p->model.context, p->inputs + k * p->model.context,
                             p->targets + k * p->model.context);
         gpt_forward(&p->model, p->inputs, n, 0, p->model.context, 0);
         sum += gpt_loss(&p->model, p->targets, 0) * n;
     }
-    return sum / VALIDATION_SEQUENCES;
+    return count ? sum / count : 0;
 }
 
 static hs_code validate(void *self, hs_op *op, hs_error *err)
 {
-    (void)err;
-    *(float *)hs_op_output(op, 0)->data = (float)validation_loss(self);
-    return HS_OK;
+    struct program *p = self;
+    float *loss = hs_op_output(op, 0)->data;
+    int mine, first = replicas_share(&p->replicas, VALIDATION_SEQUENCES, &mine);
+    *loss = (float)validation_loss(p, first, mine);
+    return replicas_average(&p->replicas, NULL, 0, loss, mine, VALIDATION_SEQUENCES, err);
 }
 
 /* The graph: variables and states, which checkpoints save, and values, which hooks read. */
@@ -141,9 +155,9 @@ static hs_graph *make_graph(struct program *p)
     hs_graph_op(g, .name = "batches", .run = draw_batches, .user = p, .writes = HS_NAMES(NULL));
     hs_graph_op(g, .name = "gradients", .run = compute_gradients, .user = p, .control_inputs = HS_NAMES("batches"),
                 .writes = HS_NAMES("loss"));
-    hs_graph_op(g, .name = "update", .run = update, .user = p, .control_inputs = HS_NAMES("gradients"),
+    hs_graph_op(g, .name = "update", .run = update, .user = p, .control_inputs = HS_NAMES("gradients"), .collective = true,
                 .advances_step = true); /* without `writes`: it may change all */
-    hs_graph_op(g, .name = "validation_loss", .run = validate, .user = p, .writes = HS_NAMES(NULL),
+    hs_graph_op(g, .name = "validation_loss", .run = validate, .user = p, .writes = HS_NAMES(NULL), .collective = true,
                 .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}));
     return g;
 }
@@ -168,11 +182,13 @@ static hs_session *open_session(struct program *p, hs_graph *g, hs_error *err)
     const struct options *o = &p->options;
     int64_t warmup = o->max_steps / 10 < WARMUP_STEPS ? o->max_steps / 10 : WARMUP_STEPS;
     double tokens = (double)(o->accumulate * o->batch_size * p->model.context);
-    double peak = gpt_measure_peak(&p->model);
+    int processes = p->replicas.group ? p->replicas.count : 1;
+    double peak = gpt_measure_peak(&p->model) * processes;
     char control[4096];
     snprintf(control, sizeof control, "%s/control", o->model_dir);
-    hs_log(NULL, HS_LOG_INFO, "%zu parameters, %s, matrix products with %.0f GFLOP/s on %d threads", p->model.n_parameters,
-           p->text.identity, peak * 1e-9, p->model.threads);
+    if (p->replicas.rank == 0)
+        hs_log(NULL, HS_LOG_INFO, "%zu parameters, %s, matrix products with %.0f GFLOP/s on %d threads",
+               p->model.n_parameters, p->text.identity, peak * 1e-9, p->model.threads * processes);
     const hs_hook hooks[] = {
         hs_stop_at_step(.last_step = o->max_steps),
         hs_schedule(.value = "learning_rate", .warmup_steps = warmup, .decay = HS_DECAY_COSINE, .from = o->learning_rate,
@@ -187,7 +203,7 @@ static hs_session *open_session(struct program *p, hs_graph *g, hs_error *err)
         hs_evaluation(.metrics = HS_NAMES("validation_loss"), .every_n_steps = o->eval_steps, .at_end = true,
                       .summary_dir = o->model_dir),
         hs_hook_best_effort(sampler_hook(&p->sampler, o->eval_steps), 0),
-        HS_HOOK(.ops = &exporter, .self = p),
+        HS_HOOK(.ops = &exporter, .self = p, .flags = HS_HOOK_TRAIN | HS_HOOK_CHIEF_ONLY),
         o->losses ? losses_hook(&p->losses) : (hs_hook){0},
         {0},
     };
@@ -196,7 +212,9 @@ static hs_session *open_session(struct program *p, hs_graph *g, hs_error *err)
         HS_TRAINING_OPTIONS(.checkpoint_dir = o->model_dir, .save_checkpoint_steps = o->save_steps,
                             .no_initial_checkpoint = true, .background = true, .overlap = true,
                             .save_summaries_when = HS_EVERY_STEPS(o->log_steps), .log_step_count_steps = HS_NEVER,
-                            .signals = true, .scalars = HS_NAMES("loss", "gradient_norm", "learning_rate"), .hooks = hooks),
+                            .signals = true, .group = p->replicas.group,
+                            .replicas = p->replicas.group ? HS_REPLICA_OPTIONS(.identity = p->text.identity) : NULL,
+                            .scalars = HS_NAMES("loss", "gradient_norm", "learning_rate"), .hooks = hooks),
         err);
 }
 
@@ -222,9 +240,14 @@ static hs_code prepare(struct program *p, hs_checkpoint_reader *reader, hs_error
     const struct options *o = &p->options;
     uint64_t seed = (uint64_t)o->seed;
     hs_code code = choose_sizes(p, reader, err);
-    int batch = o->generate ? 1 : (int)o->batch_size, threads = o->generate ? 1 : (int)o->threads;
+    int batch = 1, threads = o->generate ? 1 : (int)o->threads;
+    int first = o->generate ? 0 : replicas_share(&p->replicas, (int)o->batch_size, &batch);
+    if (!code && o->batch_size < p->replicas.count)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "--batch-size %d: fewer sequences than the %d processes",
+                            (int)o->batch_size, p->replicas.count);
     if (code || (code = gpt_init(&p->model, p->sizes, batch, threads, seed, err)) || o->generate)
         return code;
+    p->model.first = first;
     p->model.dropout = (float)o->dropout;
     p->sampler = (struct sampler){.model = &p->model, .seed = seed};
     p->losses.path = o->losses;
@@ -248,13 +271,16 @@ static int train(struct program *p, hs_error *err)
             break;
     hs_outcome outcome = hs_session_close(s, err);
     hs_graph_free(g);
+    int status = replicas_end(&p->replicas, &outcome);
     if (outcome.reason == HS_REASON_FAILED)
         fprintf(stderr, "gpt: %s\n", outcome.error.message);
+    else if (p->replicas.rank != 0)
+        return status;
     else if (outcome.interrupted)
         printf("stopped at step %lld; to continue, start the program again\n", (long long)outcome.step);
     else
-        printf("validation loss %.4f at step %lld\n", validation_loss(p), (long long)outcome.step);
-    return hs_outcome_exit_code(&outcome);
+        printf("validation loss %.4f at step %lld\n", validation_loss(p, 0, VALIDATION_SEQUENCES), (long long)outcome.step);
+    return status;
 }
 
 /* Prints the text of --generate and its continuation. */
@@ -291,9 +317,12 @@ int main(int argc, char **argv)
         return status;
     if (openblas_set_num_threads)
         openblas_set_num_threads(1); /* the program has its own threads */
+    if (p->options.replicas)
+        replicas_start(&p->replicas, p->options.model_dir, &err);
     char *newest = hs_checkpoint_latest(NULL, p->options.model_dir, NULL, NULL);
     hs_checkpoint_reader *reader = newest ? hs_checkpoint_open(NULL, newest, NULL) : NULL;
-    prepare(p, reader, &err);
+    if (!err.code)
+        prepare(p, reader, &err);
     status = p->options.generate ? generate(p, reader, &err) : train(p, &err);
     hs_checkpoint_close(reader);
     hs_env_free(NULL, newest);

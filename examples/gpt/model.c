@@ -196,9 +196,11 @@ static struct mask mask_of(const struct gpt *model, int layer, int place)
 {
     uint64_t key = model->pass.dropout_key;
     if (!key || model->dropout <= 0)
-        return (struct mask){0, 0, 1};
+        return (struct mask){0, 0, 1, 0};
     key = (key ^ (uint64_t)(layer * 4 + place)) * 0x9e3779b97f4a7c15u;
-    return (struct mask){(uint32_t)(key >> 32), (uint32_t)(model->dropout * 0x1p32f), 1 / (1 - model->dropout)};
+    int of_token = place == MASK_ATTENTION ? model->heads * model->context : model->width; /* numbers */
+    return (struct mask){(uint32_t)(key >> 32), (uint32_t)(model->dropout * 0x1p32f), 1 / (1 - model->dropout),
+                         (uint32_t)model->first * (uint32_t)model->context * (uint32_t)of_token};
 }
 
 /* Attention. */

@@ -37,6 +37,7 @@ struct gpt {
     int context, layers, heads, width;
     int batch, threads; /* batch: most sequences */
     float dropout;      /* probability */
+    int first;          /* number of the first sequence in a batch that several processes share: dropout depends on it */
     int n_tensors;
     struct gpt_tensor tensors[MAX_TENSORS]; /* wte, wpe, those of the blocks, ln_f */
     size_t n_parameters;

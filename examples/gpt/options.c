@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,11 +31,12 @@ static const char help[] =
     "  --learning-rate X   highest rate (0.001). It rises in the first 100 steps, at most a tenth of all, then falls to a\n"
     "                      tenth as a cosine\n"
     "  --seed N            of the first parameters, the order of the text, dropout and samples (1)\n"
-    "  --threads N         the number of processors. Another number rounds sums differently\n"
+    "  --threads N         the number of processors; 1 with --replicas. Another number rounds sums differently\n"
     "  --save-steps N      steps between checkpoints (500)\n"
     "  --log-steps N       steps between log lines and points of charts (50)\n"
     "  --eval-steps N      steps between validations and samples (250)\n"
     "  --losses FILE       a line \"STEP LOSS\" for each step, the loss as a hexadecimal float\n"
+    "  --replicas          'mpirun -n N gpt --replicas' trains one model in N processes; each computes a part of each batch\n"
     "  --help              this text\n"
     "\n"
     "SIGTERM and Ctrl-C save and stop with exit status 75: start the program again to resume. SIGUSR1 saves immediately. If\n"
@@ -45,7 +45,7 @@ static const char help[] =
 
 const char *const size_names[N_SIZES] = {"context", "layers", "heads", "width"};
 
-enum { NUMBER, POSITIVE, TEXT };
+enum { NUMBER, POSITIVE, TEXT, FLAG };
 
 static const struct {
     const char *name;
@@ -71,6 +71,7 @@ static const struct {
     {"model-dir", TEXT, offsetof(struct options, model_dir), 0, 0},
     {"losses", TEXT, offsetof(struct options, losses), 0, 0},
     {"generate", TEXT, offsetof(struct options, generate), 0, 0},
+    {"replicas", FLAG, offsetof(struct options, replicas), 0, 0},
 };
 
 enum { N_LIST = sizeof list / sizeof *list, HELP = N_LIST };
@@ -90,6 +91,8 @@ static bool set_option(struct options *options, int i, const char *text)
         memcpy(to, &number, sizeof number);
         return end > text && !*end && number >= 0 && (float)number < (float)list[i].most;
     }
+    if (list[i].kind == FLAG)
+        return *(bool *)to = true;
     memcpy(to, &text, sizeof text);
     return *text;
 }
@@ -103,15 +106,12 @@ int options_parse(struct options *options, int argc, char **argv)
                                 .batch_size = 8,
                                 .accumulate = 1,
                                 .seed = 1,
-                                .threads = processors < 1             ? 1
-                                           : processors < MAX_THREADS ? processors
-                                                                      : MAX_THREADS,
                                 .save_steps = 500,
                                 .log_steps = 50,
                                 .eval_steps = 250,
                                 .learning_rate = 0.001};
     for (int i = 0; i < N_LIST; i++)
-        all[i] = (struct option){list[i].name, required_argument, NULL, i};
+        all[i] = (struct option){list[i].name, list[i].kind == FLAG ? no_argument : required_argument, NULL, i};
     int option;
     while ((option = getopt_long(argc, argv, "", all, NULL)) != -1) {
         if (option == HELP)
@@ -123,6 +123,8 @@ int options_parse(struct options *options, int argc, char **argv)
             break;
         }
     }
+    if (!options->threads)
+        options->threads = options->replicas || processors < 1 ? 1 : processors < MAX_THREADS ? processors : MAX_THREADS;
     if (option == -1 && optind < argc)
         fprintf(stderr, "%s: '%s': only options are expected\n", argv[0], argv[optind]);
     else if (option == -1 && !options->text && !options->generate)

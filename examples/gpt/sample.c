@@ -126,5 +126,6 @@ hs_hook sampler_hook(struct sampler *sampler, int64_t every_n_steps)
 {
     static const hs_hook_ops ops =
         HS_INIT(hs_hook_ops, .name = "sampler", .after_create_session = after_create_session, .after_run = after_run);
-    return HS_HOOK(.ops = &ops, .self = sampler, .when = HS_TRIGGER(.every_n_steps = every_n_steps, .last = true));
+    return HS_HOOK(.ops = &ops, .self = sampler, .flags = HS_HOOK_TRAIN | HS_HOOK_CHIEF_ONLY,
+                   .when = HS_TRIGGER(.every_n_steps = every_n_steps, .last = true));
 }

@@ -38,7 +38,9 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
     hs_code code = hs_op_pass_gate(op, err);
     if (code)
         return code;
-    replicas_average(&trainer->replicas, model->gradients, model->n_parameters, &trainer->loss, mine, (int)size->rows);
+    if ((code = replicas_average(&trainer->replicas, model->gradients, model->n_parameters, &trainer->loss, mine,
+                                 (int)size->rows, err)))
+        return code;
     optimizer_update(&trainer->optimizer, model->parameters, model->gradients, hs_op_global_step(op, NULL) + 1,
                      (uint64_t)size->epoch);
     return HS_OK;

@@ -9,7 +9,7 @@
  *   tester.c                   a second model with its own graph, for evaluation and prediction
  *   idx.c, input.c, rng.c      reads the data set; shuffles it and cuts it into batches
  *   mlp.c, optimizer.c         the mathematics
- *   replicas.c                 several processes over MPI (--replicas)
+ *   replicas.c                 several processes (--replicas)
  *   report.c, run_info.c       TensorBoard: confusion matrix and misclassified images; hyperparameters and command line
  *   picture.c, text.c          draws pictures and formats text for these two
  *   losses.c, log.c            a hook that writes each loss to a file; log lines that do not disturb the progress line
@@ -45,7 +45,7 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
             hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
             .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
             .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0, .save_summaries_steps = HS_NEVER,
-            .no_initial_checkpoint = true, .signals = true, .group = replicas_group(&run->trainer.replicas));
+            .no_initial_checkpoint = true, .signals = true, .group = run->trainer.replicas.group);
         session = hs_training_session_open(hs_graph_backend(run->graph), &training, err);
     }
     while (!hs_session_should_stop(session))
@@ -73,9 +73,10 @@ int main(int argc, char **argv)
         openblas_set_num_threads((int)run.options.threads);
     if (run.options.mode != MODE_TRAIN)
         return run_mode(&run);
-    if (run.options.replicas && replicas_start(&run.trainer.replicas, &err) != HS_OK) {
+    if (run.options.replicas && replicas_start(&run.trainer.replicas, run.options.model_dir, &err) != HS_OK) {
+        const hs_outcome failed = hs_outcome_from_error(&err);
         fprintf(stderr, "trainer: %s\n", err.message);
-        return 1;
+        return hs_outcome_exit_code(&failed);
     }
     hs_outcome outcome = train(&run, &accuracy, &err);
     status = replicas_end(&run.trainer.replicas, &outcome);

@@ -17,6 +17,8 @@
  * Background saves first copy the variables on the device, except those for which it has no room besides a sixteenth of its
  * memory. They free the copies when the checkpoint is written. See hs_step_before_update.
  *
+ * NaN: hs_nan_tensor and hs_finite_guard look for it in large tensors by a kernel, without a copy.
+ *
  * Memory: device memory, managed memory, and host memory that CUDA has registered, of the device's primary context, which
  * CUDA's runtime uses.
  *

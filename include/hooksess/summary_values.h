@@ -11,8 +11,9 @@
  *     hs_summary_text(summary, "note", "learning rate halved", &err);
  *     hs_summary_writer_summary(writer, hs_summary_serialized(summary), step, &err);
  *
- * Each function appends to the Summary under `tag`, which is UTF-8 and not empty. Data is copied, and may be in device
- * memory. `options` and `plugin` may be NULL. If a function fails, the Summary is unchanged:
+ * Each function appends to the Summary under `tag`, which is UTF-8 and not empty. Data is copied. It may be in device
+ * memory, of which hs_summary_histogram copies pieces of 8 MiB. `options` and `plugin` may be NULL. If a function fails,
+ * the Summary is unchanged:
  *
  *   HS_INVALID_ARGUMENT     a NULL, or a tag, dtype, shape, number or option out of range
  *   HS_RESOURCE_EXHAUSTED   out of memory, or `summary` is NULL

@@ -79,6 +79,13 @@ template <class... T> constexpr hs_shape hs__shape(T... dims)
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
+/* The numbers that are not finite. A complex element counts as two. All counts are 0 for types without floating point.
+ * Frozen. */
+typedef struct hs_nonfinite {
+    size_t nan, positive_infinity, negative_infinity;
+    int64_t first_index; /* flat index of the first such element. -1: all are finite */
+} hs_nonfinite;
+
 /* Access to a device's memory. A device that only copies has to_host and from_host. They may return an error of earlier
  * work on the device. `device` may be inside a tensor: large variables are copied in pieces of 8 MiB. The session's thread
  * calls them, also for background saves; for other tensors, the thread that reads them. With `wait`, any thread calls any
@@ -111,6 +118,10 @@ typedef struct hs_memory {
     /* Allocates `bytes` for a variable whose pointer is NULL when it is restored. The program frees it. NULL: such a
      * restore fails with HS_FAILED_PRECONDITION */
     hs_code (*allocate)(void *user, size_t bytes, void **device, hs_error *err);
+    /* Counts the numbers of a tensor on the device that are not finite, as of the mark, and returns when `found` is set.
+     * NULL, or any error: the library copies the tensor in pieces and counts on the host */
+    hs_code (*count_nonfinite)(void *user, const void *device, size_t bytes, hs_dtype dtype, hs_nonfinite *found,
+                               hs_error *err);
     void *user;
 } hs_memory;
 
@@ -161,14 +172,7 @@ HS_API void hs_host_copy_free(hs_host_copy *copy);
  * end. */
 HS_API double hs_tensor_number(const hs_tensor *tensor, size_t index);
 
-/* The numbers that are not finite. A complex element counts as two. All counts are 0 for types without floating point.
- * Frozen. */
-typedef struct hs_nonfinite {
-    size_t nan, positive_infinity, negative_infinity;
-    int64_t first_index; /* flat index of the first such element. -1: all are finite */
-} hs_nonfinite;
-
-/* The tensor must be in host memory. */
+/* Counts the numbers that are not finite. The tensor must be in host memory. */
 HS_API hs_nonfinite hs_tensor_nonfinite(const hs_tensor *tensor);
 
 HS_END_DECLS

@@ -3,6 +3,7 @@
 #include "base/device.h"
 
 #include "base/error.h"
+#include "base/tensor.h"
 
 #include <string.h>
 
@@ -46,12 +47,17 @@ hs_code hs__device_read(const char *name, const hs_tensor *tensor, void *host, h
     return code;
 }
 
-hs_code hs__tensor_to_host(const char *name, const hs_tensor *tensor, void *host, hs_error *err)
+/* Marks before a tensor of the caller is read. */
+static hs_code mark_to_read(const hs_memory *memory, hs_error *err)
 {
-    const hs_memory *memory = tensor->memory;
     if (memory->size < sizeof *memory || !memory->to_host)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor's memory needs HS_INIT(hs_memory, ...) and to_host");
-    hs_code code = hs__device_mark(memory, err);
+    return hs__device_mark(memory, err);
+}
+
+hs_code hs__tensor_to_host(const char *name, const hs_tensor *tensor, void *host, hs_error *err)
+{
+    hs_code code = mark_to_read(tensor->memory, err);
     return code ? code : hs__device_read(name, tensor, host, err);
 }
 
@@ -186,11 +192,53 @@ hs_code hs__tensor_put(const char *name, const hs_tensor *tensor, hs__staging *s
         if (i && !code && !(code = wait(memory, staging->buffers[before], err)))
             put_code = put(user, staging->buffers[before], smaller(tensor->bytes - (i - 1) * piece, piece), err);
     }
-    if (code)
+    if (code && name)
         hs_error_prefix(err, "cannot read variable '%s'", name);
     if (code || put_code)
         drain(staging);
     return code ? code : put_code;
+}
+
+hs_code hs__tensor_read(const hs_tensor *tensor, const hs_env *env, hs__put_fn put, void *user, hs_error *err)
+{
+    hs__staging staging = {.env = env, .piece = HS__STAGING_PIECE};
+    hs_code code = hs_tensor_check(tensor, err);
+    if (!code && tensor->memory)
+        code = mark_to_read(tensor->memory, err);
+    if (!code)
+        code = hs__tensor_put(NULL, tensor, &staging, put, user, err);
+    hs__staging_free(&staging);
+    return code;
+}
+
+/* The numbers that are not finite in the pieces so far. */
+typedef struct {
+    hs_nonfinite found;
+    hs_dtype dtype;
+    uint64_t bytes;
+} counted;
+
+/* hs__put_fn */
+static hs_code count_piece(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    counted *c = user;
+    (void)err;
+    hs__add_nonfinite(&c->found, c->dtype, data, c->bytes, bytes);
+    c->bytes += bytes;
+    return HS_OK;
+}
+
+hs_code hs__device_nonfinite(const hs_tensor *tensor, const hs_env *env, hs_nonfinite *found, hs_error *err)
+{
+    const hs_memory *memory = tensor->memory;
+    counted pieces = {.found = {.first_index = -1}, .dtype = tensor->dtype};
+    hs_code code = mark_to_read(memory, err);
+    if (code || (memory->count_nonfinite &&
+                 !memory->count_nonfinite(memory->user, tensor->data, tensor->bytes, tensor->dtype, found, NULL)))
+        return code;
+    code = hs__tensor_read(tensor, env, count_piece, &pieces, err);
+    *found = pieces.found;
+    return code;
 }
 
 void hs__staging_begin(hs__staging *staging, const hs_memory *memory, void *to)

@@ -9,6 +9,10 @@
 
 /* Copies between the host and the memory of a device (hs_memory): whole tensors, and tensors in pieces. */
 
+/* Fetched values up to this size are copied as a whole, once for all hooks of a run. Of larger ones, a hook copies only
+ * the elements that it needs. */
+enum { HS__SHARED_COPY = 1 << 16 };
+
 /* Lets the next copies wait for the work that the program has enqueued. `memory` NULL: does nothing. */
 hs_code hs__device_mark(const hs_memory *memory, hs_error *err);
 
@@ -42,9 +46,15 @@ typedef struct hs__staging {
 void hs__staging_free(hs__staging *staging);
 
 /* Calls `put` with the bytes of a tensor of numbers: once, or for memory of a device with pieces of whole elements. Does
- * not mark. */
+ * not mark. `name`, of a variable, is for the message; NULL: none. */
 hs_code hs__tensor_put(const char *name, const hs_tensor *tensor, hs__staging *staging, hs__put_fn put, void *user,
                        hs_error *err);
+
+/* The same for a tensor of the program, which is first checked: marks, and allocates pieces by `env`. */
+hs_code hs__tensor_read(const hs_tensor *tensor, const hs_env *env, hs__put_fn put, void *user, hs_error *err);
+/* Counts the numbers of a tensor on a device that are not finite, behind the work of the program: there, or on the host in
+ * pieces. `env` allocates them. */
+hs_code hs__device_nonfinite(const hs_tensor *tensor, const hs_env *env, hs_nonfinite *found, hs_error *err);
 
 /* Write the memory of a device one piece after the other: begin, which does not mark; the pieces; end, in any case, which
  * waits for the copies. */

@@ -319,3 +319,15 @@ hs_nonfinite hs_tensor_nonfinite(const hs_tensor *tensor)
         found.first_index /= 2;
     return found;
 }
+
+void hs__add_nonfinite(hs_nonfinite *all, hs_dtype dtype, const void *data, uint64_t at, size_t bytes)
+{
+    const size_t size = hs_dtype_size(dtype);
+    const hs_tensor piece = hs_tensor_of(dtype, (hs_shape){.rank = 1, .dims = {(int64_t)(bytes / size)}}, data);
+    const hs_nonfinite found = hs_tensor_nonfinite(&piece);
+    if (all->first_index < 0 && found.first_index >= 0)
+        all->first_index = found.first_index + (int64_t)(at / size);
+    all->nan += found.nan;
+    all->positive_infinity += found.positive_infinity;
+    all->negative_infinity += found.negative_infinity;
+}

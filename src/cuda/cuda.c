@@ -3,12 +3,14 @@
  * it is finished. Two streams, so that a save in the background does not wait for the program's work:
  *
  *   stream      copies                                           waits for
- *   copies      between variables or values and the host         the work of the program at the last mark
+ *   copies      between variables or values and the host,        the work of the program at the last mark
+ *               and kernels
  *   background  variables on the device, then from there to host the mark, before the first copy of a save
  *               such copies back to the variables                the mark */
 #include <hooksess/cuda.h>
 
 #include "cuda/driver.h"
+#include "cuda/kernels_ptx.h"
 
 #include <pthread.h>
 
@@ -28,6 +30,11 @@ typedef struct duplicate {
     size_t bytes;
 } duplicate;
 
+/* The result of a kernel (kernels.c). */
+typedef struct {
+    uint64_t nan, positive, negative, first;
+} found_nonfinite;
+
 struct hs_cuda {
     hs_env env;
     hs_memory memory;
@@ -39,10 +46,15 @@ struct hs_cuda {
     CUevent ready;               /* the work of the program at the last mark */
     CUevent copied;              /* the last copy from or to memory that is not pinned */
     CUevent duplicated;          /* the last duplicate */
-    pthread_mutex_t lock;        /* guards the lists, and keeps the calls of one copy together */
+    pthread_mutex_t lock;        /* guards the lists and the kernels, and keeps the calls of one copy together */
     pinned *pinned;
     bool marked; /* since the last copy: the stream `copies` does not wait for `ready` yet */
     duplicate *duplicates;
+    CUmodule kernels; /* NULL: not loaded */
+    CUfunction find_nonfinite;
+    CUdeviceptr found;      /* the result of find_nonfinite, on the device */
+    hs_error kernels_error; /* of loading the kernels, which is tried once */
+    bool kernels_tried;
 };
 
 static hs_code result(const hs_cuda *cuda, CUresult of, const char *what, hs_error *err)
@@ -113,7 +125,7 @@ static hs_code mark(void *user, hs_error *err)
     return code;
 }
 
-/* Begins a call that copies between the host and memory of the program. */
+/* Begins a call that reads or writes memory of the program on the stream `copies`. */
 static hs_code prepare(hs_cuda *cuda, const void *device, size_t bytes, hs_error *err)
 {
     hs_code code = check(cuda, (CUdeviceptr)device, bytes, err);
@@ -333,6 +345,74 @@ static hs_code allocate(void *user, size_t bytes, void **device, hs_error *err)
     return code;
 }
 
+/* Kernels. */
+
+/* The driver may lack its compiler for kernels: the values are then copied to the host. */
+static hs_code load_kernels(hs_cuda *cuda, hs_error *caller_err)
+{
+    hs_error *err = &cuda->kernels_error;
+    hs_code code = enter(cuda, caller_err);
+    if (code)
+        return code;
+    const bool loads = !cuda->kernels_tried;
+    if (loads && !CALL(cuda, cuModuleLoadData, &cuda->kernels, hs__kernels_ptx) &&
+        !CALL(cuda, cuModuleGetFunction, &cuda->find_nonfinite, cuda->kernels, "hs_find_nonfinite"))
+        CALL(cuda, cuMemAlloc, &cuda->found, sizeof(found_nonfinite));
+    cuda->kernels_tried = true;
+    leave(cuda);
+    if (err->code && loads)
+        hs_log(&cuda->env, HS_LOG_WARNING, "device %d cannot look for NaN, so tensors are copied to the host: %s",
+               (int)cuda->device, err->message);
+    return err->code ? hs_error_set(caller_err, err->code, "%s", err->message) : HS_OK;
+}
+
+/* Begins to count. `counts` is in pinned memory. After a failure, nothing uses it. */
+static hs_code begin_count(hs_cuda *cuda, CUdeviceptr from, uint64_t n, uint64_t element_bytes, uint64_t fraction_bits,
+                           found_nonfinite *counts, hs_error *err)
+{
+    enum { THREADS = 256, MOST_BLOCKS = 1024 };
+    const uint64_t blocks = (n + THREADS - 1) / THREADS;
+    const unsigned grid = blocks < MOST_BLOCKS ? (unsigned)blocks : MOST_BLOCKS;
+    void *parameters[] = {&from, &n, &element_bytes, &fraction_bits, &cuda->found};
+    hs_code code = enter(cuda, err);
+    if (code)
+        return code;
+    *counts = (found_nonfinite){.first = UINT64_MAX};
+    if (!(code = prepare(cuda, (const void *)(uintptr_t)from, n * element_bytes, err)) &&
+        !(code = CALL(cuda, cuMemcpyHtoDAsync, cuda->found, counts, sizeof *counts, cuda->copies)) &&
+        ((code = CALL(cuda, cuLaunchKernel, cuda->find_nonfinite, grid, 1, 1, THREADS, 1, 1, 0, cuda->copies, parameters,
+                      NULL)) ||
+         (code = CALL(cuda, cuMemcpyDtoHAsync, counts, cuda->found, sizeof *counts, cuda->copies))))
+        cuda->driver->cuStreamSynchronize(cuda->copies);
+    return record(cuda, counts, cuda->copies, code, err);
+}
+
+static hs_code count_nonfinite(void *user, const void *device, size_t bytes, hs_dtype dtype, hs_nonfinite *found,
+                               hs_error *err)
+{
+    hs_cuda *cuda = user;
+    void *memory;
+    hs_code code;
+    const size_t size = hs_dtype_size(dtype);
+    const uint64_t fraction_bits = dtype == HS_HALF       ? 10
+                                   : dtype == HS_BFLOAT16 ? 7
+                                   : dtype == HS_FLOAT    ? 23
+                                   : dtype == HS_DOUBLE   ? 52
+                                                          : 0;
+    if (!fraction_bits || (uintptr_t)device % size)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "no kernel for type %s, or the address is not aligned",
+                            hs_dtype_name(dtype));
+    if ((code = load_kernels(cuda, err)) || (code = allocate_host(cuda, sizeof(found_nonfinite), &memory, err)))
+        return code;
+    const found_nonfinite *counts = memory;
+    if (!(code = begin_count(cuda, (CUdeviceptr)device, bytes / size, size, fraction_bits, memory, err)) &&
+        !(code = wait(cuda, memory, err)))
+        *found = (hs_nonfinite){(size_t)counts->nan, (size_t)counts->positive, (size_t)counts->negative,
+                                counts->first == UINT64_MAX ? -1 : (int64_t)counts->first};
+    free_host(cuda, memory);
+    return code;
+}
+
 /* Sets the members that belong to the device. hs_cuda_free frees them, also after a failure. */
 static hs_code open_device(hs_cuda *cuda, int32_t device, hs_error *err)
 {
@@ -371,7 +451,8 @@ static hs_cuda *create(const hs_cuda_options *given, hs_error *err)
     cuda->memory = (hs_memory)HS_INIT(hs_memory, .device_type = 2, .device_id = options.device, .to_host = to_host,
                                       .from_host = from_host, .wait = wait, .mark = mark, .allocate_host = allocate_host,
                                       .free_host = free_host, .duplicate = duplicate_memory, .release = release,
-                                      .hold = hold, .restore = restore_memory, .allocate = allocate, .user = cuda);
+                                      .hold = hold, .restore = restore_memory, .allocate = allocate,
+                                      .count_nonfinite = count_nonfinite, .user = cuda);
     if (open_device(cuda, options.device, err)) {
         hs_error_prefix(err, "hs_cuda_new: device %d", (int)options.device);
         hs_cuda_free(cuda);
@@ -414,6 +495,10 @@ void hs_cuda_free(hs_cuda *cuda)
             driver->cuEventDestroy(cuda->copied);
         if (cuda->duplicated)
             driver->cuEventDestroy(cuda->duplicated);
+        if (cuda->kernels)
+            driver->cuModuleUnload(cuda->kernels);
+        if (cuda->found)
+            driver->cuMemFree(cuda->found);
         leave(cuda);
     }
     if (cuda->context)

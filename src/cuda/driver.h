@@ -12,6 +12,8 @@ typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
 
 enum {
     CUDA_SUCCESS = 0,
@@ -50,6 +52,7 @@ enum {
     F(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))                                                      \
     F(cuEventSynchronize, cuEventSynchronize, (CUevent event))                                                             \
     F(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * memory, size_t bytes))                                                     \
+    F(cuMemFree, cuMemFree_v2, (CUdeviceptr memory))                                                                       \
     F(cuMemGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total))                                                      \
     F(cuMemAllocAsync, cuMemAllocAsync, (CUdeviceptr * memory, size_t bytes, CUstream stream))                             \
     F(cuMemFreeAsync, cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))                                               \
@@ -58,6 +61,12 @@ enum {
     F(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))                \
     F(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))          \
     F(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))          \
+    F(cuModuleLoadData, cuModuleLoadData, (CUmodule * module, const void *image))                                          \
+    F(cuModuleUnload, cuModuleUnload, (CUmodule module))                                                                   \
+    F(cuModuleGetFunction, cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name))                \
+    F(cuLaunchKernel, cuLaunchKernel,                                                                                      \
+      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,         \
+       unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))                         \
     F(cuPointerGetAttribute, cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr address))                     \
     F(cuGetErrorName, cuGetErrorName, (CUresult result, const char **name))                                                \
     F(cuGetErrorString, cuGetErrorString, (CUresult result, const char **text))

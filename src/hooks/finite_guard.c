@@ -83,16 +83,16 @@ static hs_code check_type(const char *name, hs_dtype dtype, hs_error *err)
                         name, hs_dtype_name(dtype));
 }
 
-static hs_code check_spike(finite_guard *hook, size_t index, const hs_tensor *host, bool *is_spike, hs_error *err)
+static hs_code check_spike(finite_guard *hook, size_t index, const hs_tensor *loss, bool *is_spike, hs_error *err)
 {
     finding *found = &hook->found;
     char shape[HS_SHAPE_TEXT_SIZE];
     double mean, zscore;
-    const hs_shape of = hs_tensor_shape(host);
+    const hs_shape of = hs_tensor_shape(loss);
     if (hs_shape_elements(&of) != 1)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "loss '%s' has shape %s; it must have one element",
                             hook->names[index], hs_shape_text(&of, shape, sizeof shape));
-    const double value = hs_tensor_number(host, 0);
+    const double value = hs_tensor_number(loss, 0);
     *is_spike = hs__spikes_check(&hook->spikes, index - hook->ends[LOSSES - 1], value, &mean, &zscore);
     if (*is_spike && !found->offenders)
         hs__snprintf(
@@ -115,26 +115,21 @@ static hs_code inspect(finite_guard *hook, const hs_run_values *values, hs_error
         const char *name = hook->names[i];
         const hs_tensor *value = hs_run_values_tensor(values, i);
         bool is_spike = false;
-        hs_tensor host;
+        hs_tensor checked;
+        hs_nonfinite bad;
         while (i >= hook->ends[stage])
             stage++;
         hs_code code = check_type(name, value->dtype, err);
-        if (code)
+        if (code || (code = hs__find_nonfinite(values, i, name, hook->session_env, &checked, &bad, err)) ||
+            (stage == LOSSES && (code = check_spike(hook, i, &checked, &is_spike, err))))
             return code;
-        if ((code = hs_run_values_host(values, i, &host, err))) {
-            hs_error_prefix(err, "tensor '%s'", name);
-            return code;
-        }
-        if (stage == LOSSES && (code = check_spike(hook, i, &host, &is_spike, err)))
-            return code;
-        const hs_nonfinite bad = hs_tensor_nonfinite(&host);
         if (bad.first_index < 0 && !is_spike)
             continue;
         found->has_bad_parameter |= stage == PARAMETERS;
         if (found->offenders++)
             hs__append_item(found->further, sizeof found->further, "%s/%s", stages[stage].name, name);
         else if (!is_spike)
-            hs__describe_nonfinite(found->first, sizeof found->first, stages[stage].singular, name, &host, &bad);
+            hs__describe_nonfinite(found->first, sizeof found->first, stages[stage].singular, name, &checked, &bad);
     }
     return HS_OK;
 }

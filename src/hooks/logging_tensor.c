@@ -2,6 +2,7 @@
 /* after_run writes a line of the fetched values. */
 #include <hooksess/hooks/logging_tensor.h>
 
+#include "base/device.h"
 #include "base/text.h"
 #include "base/trigger.h"
 #include "hooks/make.h"
@@ -45,16 +46,30 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return HS_OK;
 }
 
+/* Sets *host to the value, or to the elements that are shown of a large one on a device, which are copied to `elements`. */
+static hs_code read_shown(const hs_run_values *values, size_t index, double elements[SHOWN_ELEMENTS], hs_tensor *host)
+{
+    const hs_tensor *value = hs_run_values_tensor(values, index);
+    if (!value->memory || value->bytes <= HS__SHARED_COPY)
+        return hs_run_values_host(values, index, host, NULL);
+    hs_tensor shown = hs_tensor_of(value->dtype, HS_SHAPE(SHOWN_ELEMENTS), value->data);
+    *host = shown;
+    host->data = elements;
+    shown.memory = value->memory;
+    return hs__tensor_to_host(NULL, &shown, elements, NULL);
+}
+
 /* Tensors that are not real numbers are shown by type and shape. */
 static void append_value(char line[LINE], const hs_run_values *values, size_t index)
 {
     const hs_tensor *value = hs_run_values_tensor(values, index);
+    double elements[SHOWN_ELEMENTS]; /* no type is larger */
     hs_tensor host;
     size_t size = hs_dtype_size(value->dtype), n = size ? value->bytes / size : 0;
     char shape[HS_SHAPE_TEXT_SIZE];
     hs_shape of = hs_tensor_shape(value);
     if (value->dtype == HS_STRING || value->dtype == HS_COMPLEX64 || value->dtype == HS_COMPLEX128 ||
-        hs_run_values_host(values, index, &host, NULL)) {
+        read_shown(values, index, elements, &host)) {
         hs__append(line, LINE, "%s %s", hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape));
         return;
     }

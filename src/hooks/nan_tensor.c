@@ -46,8 +46,9 @@ static bool is_finite_number(const hs_tensor *value)
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     nan_tensor *hook = self;
-    hs_tensor copy;
     const hs_tensor *value = hs_run_values_tensor(values, 0);
+    hs_tensor checked;
+    hs_nonfinite found;
     if (hook->begins)
         hs_raw_session_due_from(hs_run_context_session(run), HS_NEVER);
     hook->begins = false;
@@ -57,22 +58,14 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         value->dtype != HS_COMPLEX64 && value->dtype != HS_COMPLEX128)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor '%s' is of type %s, which cannot be NaN", hook->tensor,
                             hs_dtype_name(value->dtype));
-    if (value->memory) {
-        hs_code code = hs_run_values_host(values, 0, &copy, err);
-        if (code) {
-            hs_error_prefix(err, "tensor '%s'", hook->tensor);
-            return code;
-        }
-        value = &copy;
-    }
-    hs_nonfinite found = hs_tensor_nonfinite(value);
-    if (found.first_index < 0)
-        return HS_OK;
+    hs_code code = hs__find_nonfinite(values, 0, hook->tensor, hook->session_env, &checked, &found, err);
+    if (code || found.first_index < 0)
+        return code;
 
     char text[768], at[48] = "";
     int64_t step = hs_run_context_global_step(run, NULL);
     hs_error why;
-    hs__describe_nonfinite(text, sizeof text, "tensor", hook->tensor, value, &found);
+    hs__describe_nonfinite(text, sizeof text, "tensor", hook->tensor, &checked, &found);
     hs_error_set(&why, HS_FAILED_PRECONDITION, "%s", text);
     hs_raw_session_refuse_saves(hs_run_context_session(run), &why);
     if (!hook->stop)

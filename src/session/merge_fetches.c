@@ -249,14 +249,12 @@ const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char
     return NULL;
 }
 
-/* Copies of values up to this size are kept until the next run; of larger ones, only the last. */
-enum { KEPT_BYTES = 1 << 16 };
-
+/* Copies of values up to HS__SHARED_COPY are kept until the next run; of larger ones, only the last. */
 static hs_code find_host_value(hs__run_plan *plan, uint32_t fetch, size_t bytes, hs__host_value **found, hs_error *err)
 {
     const size_t before = plan->hosts_capacity;
     *found = &plan->large;
-    if (bytes > KEPT_BYTES)
+    if (bytes > HS__SHARED_COPY)
         return HS_OK;
     hs_code code = hs__reserve(plan->env, &plan->hosts, &plan->hosts_capacity, fetch + 1, sizeof *plan->hosts, err);
     if (code)
@@ -303,7 +301,7 @@ double hs_run_values_number(const hs_run_values *values, size_t index)
     hs_tensor host;
     if (!value || value->dtype == HS_STRING || value->bytes < hs_dtype_size(value->dtype))
         return (double)NAN;
-    if (value->memory && value->bytes > KEPT_BYTES) { /* copies only the element */
+    if (value->memory && value->bytes > HS__SHARED_COPY) { /* copies only the element */
         hs_tensor first = hs_tensor_of(value->dtype, HS_SCALAR, value->data);
         first.memory = value->memory;
         host = hs_tensor_of(value->dtype, HS_SCALAR, element);

@@ -4,6 +4,7 @@
 
 #include <hooksess/summary_values.h>
 
+#include "base/device.h"
 #include "summary/numbers.h"
 #include "summary/value.h"
 
@@ -16,27 +17,36 @@ enum { MIN = 1, MAX, NUM, SUM, SUM_SQUARES, LIMITS, COUNTS };
 /* More than the size of a histogram with all buckets, without its tag. */
 enum { MOST_BYTES = 2 * 8 * HS__EDGES + 128 };
 
-/* Counts values as floats, which is faster, if all values of the dtype are floats. */
-static void count(hs__histogram *h, const hs_tensor *tensor)
+/* The values that are counted. */
+typedef struct {
+    hs__histogram *histogram;
+    hs_dtype dtype;
+} counting;
+
+/* hs__put_fn. Counts values as floats, which is faster, if all values of the dtype are floats. */
+static hs_code count(void *user, const void *data, size_t bytes, hs_error *err)
 {
+    const counting *of = user;
+    hs__histogram *h = of->histogram;
+    const size_t elements = bytes / hs_dtype_size(of->dtype);
+    const hs_tensor values = hs_tensor_of(of->dtype, (hs_shape){.rank = 1, .dims = {(int64_t)elements}}, data);
+    const bool narrow = hs__fits_float(of->dtype);
     union {
         float floats[HS__NUMBERS];
         double doubles[HS__NUMBERS];
     } part;
-    bool narrow = hs__fits_float(tensor->dtype);
-    size_t elements = tensor->bytes / hs_dtype_size(tensor->dtype);
-    hs__histogram_clear(h);
+    (void)err;
     for (size_t first = 0; first < elements; first += HS__NUMBERS) {
         size_t n = elements - first < HS__NUMBERS ? elements - first : HS__NUMBERS;
         if (narrow) {
-            hs__floats(tensor, first, n, part.floats);
+            hs__floats(&values, first, n, part.floats);
             hs__histogram_add_floats(h, part.floats, n);
         } else {
-            hs__numbers(tensor, first, n, part.doubles);
+            hs__numbers(&values, first, n, part.doubles);
             hs__histogram_add_doubles(h, part.doubles, n);
         }
     }
-    hs__histogram_count(h);
+    return HS_OK;
 }
 
 static void put_buckets(hs__buffer *out, uint32_t field, const double *values, size_t n)
@@ -98,7 +108,7 @@ static hs_code put_counted(hs_summary *summary, const char *tag, const hs__histo
 
 hs_code hs_summary_histogram(hs_summary *summary, const char *tag, const hs_tensor *values, hs_error *err)
 {
-    hs_tensor host;
+    hs_error cause;
     hs_code code = hs__check_value(summary, tag, err);
     if (code)
         return code;
@@ -106,11 +116,13 @@ hs_code hs_summary_histogram(hs_summary *summary, const char *tag, const hs_tens
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "summary '%s': cannot make a histogram of type %s; the elements must be real numbers", tag,
                             hs_dtype_name(values->dtype));
-    if ((code = hs__value_tensor(summary, tag, values, &host, err)))
-        return code;
     if (!summary->histogram && !(summary->histogram = hs__histogram_new(&summary->env)))
         return hs__no_memory(err, sizeof *summary->histogram, "a histogram");
-    count(summary->histogram, &host);
+    hs__histogram_clear(summary->histogram);
+    counting of = {summary->histogram, values ? values->dtype : HS_DTYPE_NONE};
+    if ((code = hs__tensor_read(values, &summary->env, count, &of, &cause)))
+        return hs_error_set(err, code, "summary '%s': %s", tag, cause.message);
+    hs__histogram_count(summary->histogram);
     return put_counted(summary, tag, summary->histogram, err);
 }
 

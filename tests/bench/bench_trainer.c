@@ -46,7 +46,7 @@ static hs_session *open_hooked(hs_graph *graph, const char *directory)
         hs_stop_at_step(.last_step = INT64_MAX),
         hs_nan_tensor(.tensor = "loss"),
         hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .every_n_steps = 100),
-        hs_summary_saver(.summary_ops = HS_NAMES("summary/loss"), .summary_dir = directory, .every_n_steps = 100),
+        hs_summary_saver(.summary_ops = HS_NAMES("summary/" LOSS_TAG), .summary_dir = directory, .every_n_steps = 100),
         hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_secs = 1e6),
         {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks);
@@ -176,7 +176,7 @@ static void bench_hooks(struct trainer *trainer, const char *directory, double s
     hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &trainer->loss);
     hs_graph_op(graph, .name = "train", .run = timed_step, .user = &timed, .writes = HS_NAMES("loss"),
                 .advances_step = true);
-    hs_graph_summary(graph, HS_SUMMARY_SCALAR, .name = "loss", .tensor = "loss");
+    hs_graph_summary(graph, HS_SUMMARY_SCALAR, .name = LOSS_TAG, .tensor = "loss");
     hs_session *hooked = open_hooked(graph, directory);
     hs_session *bare = hs_session_open(hs_graph_backend(graph), NULL, &err);
     if (!bare)

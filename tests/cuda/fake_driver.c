@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stand-in for CUDA's driver (fake_driver.h). */
 #include "cuda/fake_driver.h"
+#include "cuda/kernels.c"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -61,7 +62,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static allocation *allocations;
 static CUevent all_events; /* never freed: a stream may still use a destroyed one */
 static int n_objects;
-static size_t pinned_bytes, pinned_peak;
+static size_t pinned_bytes, pinned_peak, copied_bytes;
 static CUstream default_stream;
 static struct {
     const char *name;
@@ -94,6 +95,15 @@ size_t fake_cuda_pinned_peak(void)
     pinned_peak = pinned_bytes;
     pthread_mutex_unlock(&lock);
     return peak;
+}
+
+size_t fake_cuda_copied(void)
+{
+    pthread_mutex_lock(&lock);
+    size_t bytes = copied_bytes;
+    copied_bytes = 0;
+    pthread_mutex_unlock(&lock);
+    return bytes;
 }
 
 int fake_cuda_objects(void)
@@ -493,6 +503,9 @@ static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t byte
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     ENTER();
+    pthread_mutex_lock(&lock);
+    copied_bytes += bytes;
+    pthread_mutex_unlock(&lock);
     return copy(from, to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
@@ -516,6 +529,85 @@ static void run_kernel(operation *self)
 void fake_cuda_launch(CUstream stream, void (*kernel)(void *arguments), const void *arguments, size_t bytes)
 {
     push(stream, (operation){.run = run_kernel, .kernel = kernel}, arguments, bytes);
+}
+
+/* Kernels of PTX: the bodies of kernels.c. */
+
+struct CUmod_st {
+    const char *ptx;
+};
+
+/* Each parameter has 8 bytes. */
+struct CUfunc_st {
+    const char *name;
+    size_t parameters;
+    void (*run)(uint64_t thread, uint64_t threads, const uint64_t *parameters);
+};
+
+static void run_find_nonfinite(uint64_t thread, uint64_t threads, const uint64_t *parameters)
+{
+    find_nonfinite(thread, threads, fake_cuda_show((void *)(uintptr_t)parameters[0]), parameters[1], parameters[2],
+                   parameters[3], fake_cuda_show((void *)(uintptr_t)parameters[4]));
+}
+
+static struct CUfunc_st functions[] = {{"hs_find_nonfinite", 5, run_find_nonfinite}};
+
+typedef struct {
+    CUfunction function;
+    uint64_t threads, parameters[8];
+} launch;
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    ENTER();
+    if (strncmp(image, ".version ", 9) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    *module = malloc(sizeof **module);
+    (*module)->ptx = image;
+    count_object(1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+    (void)enter(__func__);
+    free(module);
+    count_object(-1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    ENTER();
+    char entry[64];
+    snprintf(entry, sizeof entry, ".visible .entry %s(", name);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strcmp(functions[i].name, name) == 0 && strstr(module->ptx, entry)) {
+            *function = &functions[i];
+            return CUDA_SUCCESS;
+        }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+static void run_launch(operation *self)
+{
+    const launch *l = (const void *)self->arguments;
+    for (uint64_t thread = l->threads; thread > 0; thread--)
+        l->function->run(thread - 1, l->threads, l->parameters);
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters,
+                        void **extra)
+{
+    ENTER();
+    launch what = {.function = function, .threads = (uint64_t)grid_x * block_x};
+    if (!what.threads || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || shared_bytes || extra)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < function->parameters; i++)
+        memcpy(&what.parameters[i], parameters[i], sizeof what.parameters[i]);
+    push(stream, (operation){.run = run_launch}, &what, sizeof what);
+    return CUDA_SUCCESS;
 }
 
 /* Devices and contexts. */

@@ -14,17 +14,19 @@
 #define HS__CUDA_DECLARATION(name, symbol, parameters) CUresult symbol parameters;
 HS__CUDA_FUNCTIONS(HS__CUDA_DECLARATION)
 #undef HS__CUDA_DECLARATION
-CUresult cuMemFree_v2(CUdeviceptr memory);
 
 /* Lets call number `nth` of a function from now on fail, from 1 on. Sticky: all later calls fail, too, as after an illegal
  * address. `name` NULL: none fails. */
 void fake_cuda_fail(const char *name, int nth, CUresult result, bool sticky);
 /* Calls of a function so far. */
 int fake_cuda_calls(const char *name);
-/* Objects that exist: contexts that are retained, streams, events, blocks of pinned memory and of cuMemAllocAsync. */
+/* Objects that exist: contexts that are retained, streams, events, modules, blocks of pinned memory and of cuMemAllocAsync.
+ */
 int fake_cuda_objects(void);
 /* The largest number of bytes of pinned memory since the last call. */
 size_t fake_cuda_pinned_peak(void);
+/* Bytes copied to the host since the last call. */
+size_t fake_cuda_copied(void);
 /* The free bytes of a device, of 64 GiB. At first all are. Allocations do not change them. */
 void fake_cuda_set_room(size_t bytes);
 /* Runs a kernel on the stream, with a copy of `bytes` of arguments. */

@@ -298,6 +298,192 @@ static void a_loss_on_the_device_that_is_nan_ends_the_training(void **state)
     assert_state(p, 3);
 }
 
+/* The search for NaN. */
+
+static uint16_t random_half(void)
+{
+    static uint64_t state = 1;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint16_t)(state >> 48);
+}
+
+static void assert_equal_counts(const hs_nonfinite *a, const hs_nonfinite *b)
+{
+    assert_int_equal(a->first_index, b->first_index);
+    assert_int_equal(a->nan, b->nan);
+    assert_int_equal(a->positive_infinity, b->positive_infinity);
+    assert_int_equal(a->negative_infinity, b->negative_infinity);
+}
+
+static void the_device_counts_what_the_host_counts(void **state)
+{
+    program *p = *state;
+    enum { MOST = 300000 };
+    static const hs_dtype types[] = {HS_HALF, HS_BFLOAT16, HS_FLOAT, HS_DOUBLE};
+    static const int64_t sizes[] = {1, 2, 255, 4097, MOST};
+    size_t n_nan = 0, n_infinite = 0;
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    const hs_memory *memory = hs_cuda_memory(p->cuda);
+    p->parameters = allocate(MOST * 2 + 2);
+    for (size_t type = 0; type < sizeof types / sizeof *types; type++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (int kind = 0; kind < 4; kind++) { /* all finite, one, some or all are not */
+                const size_t size = hs_dtype_size(types[type]), n = (size_t)sizes[i];
+                char *device = (char *)p->parameters + size * (i % 2); /* not aligned to more than an element */
+                uint16_t *upper = (uint16_t *)fake_cuda_show(device) + size / 2 - 1; /* has the sign and the exponent */
+                const uint16_t infinity = types[type] == HS_HALF ? 0x7c00 : types[type] == HS_DOUBLE ? 0x7ff0 : 0x7f80;
+                memset(fake_cuda_show(device), 0, n * size);
+                for (size_t at = 0; at < n; at++) {
+                    const uint16_t sign = random_half() & 0x8000, bits = random_half() % infinity;
+                    const bool bad = kind == 3 || (kind == 2 && bits % 100 == 0) || (kind == 1 && at == n * 2 / 3);
+                    upper[at * size / 2] = (uint16_t)(sign | (bad ? infinity + bits % 3 % 2 : bits));
+                }
+                hs_tensor host = hs_tensor_of(types[type], HS_SHAPE(sizes[i]), fake_cuda_show(device));
+                const hs_nonfinite on_host = hs_tensor_nonfinite(&host);
+                hs_nonfinite found = {.nan = 7};
+                n_nan += on_host.nan;
+                n_infinite += on_host.positive_infinity + on_host.negative_infinity;
+                assert_ok(memory->mark(memory->user, &p->err), &p->err);
+                assert_ok(memory->count_nonfinite(memory->user, device, host.bytes, types[type], &found, &p->err), &p->err);
+                assert_equal_counts(&found, &on_host);
+            }
+    assert_true(n_nan > MOST && n_infinite > MOST);
+    hs_nonfinite found;
+    assert_fails(memory->count_nonfinite(memory->user, p->parameters, 64, HS_COMPLEX64, &found, &p->err), HS_UNIMPLEMENTED,
+                 &p->err, "complex64");
+    assert_fails(memory->count_nonfinite(memory->user, (char *)p->parameters + 2, 64, HS_FLOAT, &found, &p->err),
+                 HS_UNIMPLEMENTED, &p->err, "not aligned");
+}
+
+static void spoil(void *of)
+{
+    const arguments *a = of;
+    float *parameters = fake_cuda_show(a->parameters);
+    parameters[N - 5] = NAN;
+    parameters[N - 4] = -INFINITY;
+}
+
+static int n_warnings;
+static char warning[512];
+
+static void write_log(void *user, hs_log_level level, const char *text)
+{
+    (void)user;
+    if (level != HS_LOG_WARNING)
+        return;
+    n_warnings++;
+    snprintf(warning, sizeof warning, "%s", text);
+}
+
+/* start_watching(p, hooks...): parameters that the program's next work spoils, watched by the hooks. */
+#define start_watching(p, ...) start_watching_with((p), HS_HOOKS(__VA_ARGS__))
+static void start_watching_with(program *p, const hs_hook *hooks)
+{
+    n_warnings = 0;
+    warning[0] = '\0';
+    p->env.logger.write = write_log;
+    if (!p->parameters)
+        p->parameters = allocate(N);
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream, .env = &p->env), &p->err));
+    p->graph = hs_graph_new(&p->env);
+    hs_cuda_variable(p->cuda, p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), &p->parameters);
+    hs_graph_global_step(p->graph, NULL, NULL);
+    p->session = hs_session_open(hs_graph_backend(p->graph), HS_SESSION_OPTIONS(.hooks = hooks), &p->err);
+    assert_non_null(p->session);
+    fake_cuda_launch(p->stream, clear, &(arguments){.parameters = p->parameters}, sizeof(arguments));
+}
+
+static void spoiled_step(program *p)
+{
+    hs_step_begin(p->session);
+    fake_cuda_launch(p->stream, spoil, &(arguments){.parameters = p->parameters}, sizeof(arguments));
+    hs_step_end(p->session);
+}
+
+#define FOUND                                                                                                              \
+    "'parameters', float [4195328], is not finite: first at [4195323] (element 4195323); 1 NaN, 0 +infinity, 1 -infinity"
+
+static void a_large_tensor_is_not_copied_to_find_nan(void **state)
+{
+    program *p = *state;
+    start_watching(p, hs_nan_tensor(.tensor = "parameters"),
+                   hs_finite_guard(.parameters = HS_NAMES("parameters"), .policy = HS_GUARD_WARN));
+    hs_step_begin(p->session);
+    hs_step_end(p->session);
+    assert_int_equal(n_warnings, 0);
+    p->peak = p->bytes;
+    const size_t before = p->bytes;
+    fake_cuda_copied();
+    fake_cuda_pinned_peak();
+    spoiled_step(p);
+    assert_in_range(fake_cuda_copied(), 1, 256);
+    assert_in_range(fake_cuda_pinned_peak(), 1, 256);
+    assert_in_range(p->peak - before, 0, 4096);
+    assert_int_equal(stop(p), HS_FAILED_PRECONDITION);
+    assert_contains(p->err.message, "tensor " FOUND);
+    start_watching(p, hs_finite_guard(.gradients = HS_NAMES("parameters"), .policy = HS_GUARD_WARN));
+    spoiled_step(p);
+    assert_int_equal(n_warnings, 1);
+    assert_contains(warning, "gradient " FOUND);
+    assert_int_equal(stop(p), HS_OK);
+}
+
+static void without_the_drivers_compiler_values_are_copied_in_pieces(void **state)
+{
+    program *p = *state;
+    enum { JIT_COMPILER_NOT_FOUND = 221 };
+    start_watching(p, hs_nan_tensor(.tensor = "parameters"));
+    fake_cuda_fail("cuModuleLoadData", 1, JIT_COMPILER_NOT_FOUND, false);
+    const size_t before = p->bytes;
+    p->peak = before;
+    fake_cuda_copied();
+    fake_cuda_pinned_peak();
+    for (int i = 0; i < 2; i++) {
+        hs_step_begin(p->session);
+        hs_step_end(p->session);
+    }
+    assert_int_equal(fake_cuda_copied(), 2 * N * sizeof(float));
+    assert_in_range(fake_cuda_pinned_peak() >> 20, 8, 16);
+    assert_in_range(p->peak - before, 0, 4096);
+    assert_int_equal(n_warnings, 1);
+    assert_contains(warning, "device 0 cannot look for NaN, so tensors are copied to the host: cuModuleLoadData");
+    spoiled_step(p);
+    assert_int_equal(stop(p), HS_FAILED_PRECONDITION);
+    assert_contains(p->err.message, "tensor " FOUND);
+}
+
+static void every_call_of_the_search_may_fail(void **state)
+{
+    program *p = *state;
+    static const char *const calls[] = {"cuModuleLoadData",     "cuModuleGetFunction",  "cuMemAlloc_v2",
+                                        "cuMemAllocHost_v2",    "cuEventCreate",        "cuPointerGetAttribute",
+                                        "cuStreamWaitEvent",    "cuMemcpyHtoDAsync_v2", "cuLaunchKernel",
+                                        "cuMemcpyDtoHAsync_v2", "cuEventRecord",        "cuEventSynchronize"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        start_watching(p, hs_nan_tensor(.tensor = "parameters"));
+        const bool marks = strcmp(calls[i], "cuEventRecord") == 0; /* which every access needs */
+        fake_cuda_fail(calls[i], marks ? 2 : 1, CUDA_ERROR_OUT_OF_MEMORY, false);
+        fake_cuda_copied();
+        spoiled_step(p);
+        fake_cuda_fail(NULL, 0, 0, false);
+        assert_in_range(fake_cuda_copied(), N * sizeof(float), N * sizeof(float) + 256);
+        assert_int_equal(stop(p), HS_FAILED_PRECONDITION);
+        assert_contains(p->err.message, FOUND);
+    }
+}
+
+static void a_search_on_a_device_that_failed_names_the_tensor(void **state)
+{
+    program *p = *state;
+    start_watching(p, hs_nan_tensor(.tensor = "parameters"));
+    fake_cuda_fail("cuLaunchKernel", 1, ILLEGAL_ADDRESS, true);
+    spoiled_step(p);
+    fake_cuda_fail(NULL, 0, 0, false);
+    assert_int_equal(stop(p), HS_INTERNAL);
+    assert_contains(p->err.message, "tensor 'parameters': ");
+    assert_contains(p->err.message, "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+}
+
 /* Steps without kernels, to the save of step 6, which fails with this message. The checkpoint of step 3 stays. */
 static void assert_save_fails(program *p, hs_code code, const char *message)
 {
@@ -745,6 +931,11 @@ int main(void)
         over_driver(a_value_is_copied_when_a_hook_is_due),
         over_driver(hooks_share_the_copy_of_a_value),
         over_driver(a_loss_on_the_device_that_is_nan_ends_the_training),
+        over_driver(the_device_counts_what_the_host_counts),
+        over_driver(a_large_tensor_is_not_copied_to_find_nan),
+        over_driver(without_the_drivers_compiler_values_are_copied_in_pieces),
+        over_driver(every_call_of_the_search_may_fail),
+        over_driver(a_search_on_a_device_that_failed_names_the_tensor),
         over_driver(saves_in_the_background_copy_on_the_device),
         over_driver(a_program_that_does_not_announce_updates_is_saved_too),
         over_driver(without_room_on_the_device_saves_copy_to_the_host),

@@ -12,6 +12,9 @@ foreach(module cuda state_copy)
   target_link_libraries(test_cuda_${module} PRIVATE fake_cuda_driver)
 endforeach()
 
+# The kernels in the source are the compiled ones.
+add_test(NAME cuda/kernels COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/kernels.sh ${PROJECT_SOURCE_DIR})
+
 # hs::cuda of hooksess.hpp.
 add_executable(cuda_wrapper ${CMAKE_CURRENT_LIST_DIR}/wrapper.cpp)
 set_target_properties(cuda_wrapper PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF)

@@ -306,6 +306,25 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
     assert_logs(*state, &value, "INFO: step 1: value = float []\n");
 }
 
+static hs_code to_host_a_little(void *user, void *host, const void *device, size_t bytes, hs_error *err)
+{
+    size_t *copied = user;
+    *copied += bytes;
+    return to_host(NULL, host, device, bytes, err);
+}
+
+static void of_a_large_tensor_on_a_device_only_what_is_shown_is_copied(void **state)
+{
+    enum { N = 1 << 15 };
+    static int16_t numbers[2 * N] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
+    size_t copied = 0;
+    const hs_memory memory = HS_INIT(hs_memory, .to_host = to_host_a_little, .user = &copied);
+    hs_tensor value = hs_tensor_of(HS_INT16, HS_SHAPE(2, N), numbers);
+    value.memory = &memory;
+    assert_logs(*state, &value, "INFO: step 1: value = [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 ...]\n");
+    assert_int_equal(copied, 16 * sizeof *numbers);
+}
+
 static void a_long_line_is_cut(void **state)
 {
     stage *s = *state;
@@ -427,6 +446,7 @@ int main(void)
         with_answer(vectors_and_matrices),
         with_answer(values_that_are_not_numbers_are_shown_by_type_and_shape),
         with_answer(memory_of_a_device_is_brought_to_the_host),
+        with_answer(of_a_large_tensor_on_a_device_only_what_is_shown_is_copied),
         with_answer(a_long_line_is_cut),
         with_answer(a_long_line_is_cut_between_characters),
         with_answer(a_run_that_fails_logs_nothing_and_does_not_count),

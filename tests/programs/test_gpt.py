@@ -123,6 +123,91 @@ class Diverged(Program):
         self.assertRegex(log, rf"step {STEPS}: loss = [0-5]\.")
 
 
+class Replicas(Program):
+    """Several processes, over TCP. tests/replicas/test_mpi.py has those of mpirun."""
+    STEPS = 30
+    # Another order of additions changed losses by 1.2e-7 of their value in 60 steps; another dropout on one of two ranks, by 1.7e-3.
+    ROUNDING = 1e-5
+
+    def start(self, n, name, *options):
+        """Starts n ranks. Each writes its output and log to a file."""
+        ranks = []
+        self.addCleanup(lambda: [rank.kill() or rank.wait() for rank in ranks])
+        for rank in range(n):
+            with open(self.directory / f"{name}.{rank}", "w") as log:
+                ranks.append(subprocess.Popen(self.command(name, *SMALL, "--replicas", "--max-steps", str(self.STEPS), "--threads", "1", *options),
+                                              stdout=log, stderr=log, env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(n)}))
+        return ranks
+
+    def output(self, name, rank=0):
+        return (self.directory / f"{name}.{rank}").read_text(errors="replace")
+
+    def end(self, ranks, name, code=0):
+        for rank, process in enumerate(ranks):
+            self.assertEqual(process.wait(TIMEOUT), code, self.output(name, rank))
+
+    def train_ranks(self, n, name, *options, code=0):
+        self.end(self.start(n, name, *options), name, code)
+
+    def numbers(self, name):
+        return [float.fromhex(line.split()[1]) for line in self.losses(name).splitlines()]
+
+    def wait_for_save(self, name, ranks):
+        before, until = self.newest(name), time.monotonic() + TIMEOUT
+        while self.newest(name) <= before and ranks[0].poll() is None and time.monotonic() < until:
+            time.sleep(0.002)
+
+    def test_any_number_of_ranks_computes_the_same(self):
+        self.train("alone", *SMALL, "--threads", "1", "--max-steps", str(self.STEPS))
+        self.train_ranks(1, "1")
+        self.assert_equal_runs("1", "alone")
+        for n in (2, 3, 4): # of 4 sequences in a batch
+            self.train_ranks(n, str(n))
+            for loss, expected in zip(self.numbers(str(n)), self.numbers("alone"), strict=True):
+                self.assertLess(abs(loss / expected - 1), self.ROUNDING)
+            self.assertRegex(self.output(str(n)), rf"validation loss \d\.\d{{4}} at step {self.STEPS}\n$")
+            self.assertEqual([self.output(str(n), rank) for rank in range(1, n)], [""] * (n - 1))
+
+    def test_a_rank_killed_at_random_instants(self):
+        """The other ranks end, too. All started again, they compute what undisturbed ranks do."""
+        self.train_ranks(4, "whole")
+        numbers, killed = random.Random(1), 0
+        while killed < 3 and self.newest("killed") < self.STEPS:
+            ranks = self.start(4, "killed")
+            self.wait_for_save("killed", ranks)
+            time.sleep(numbers.uniform(0, LONGEST_DELAY))
+            victim = numbers.choice(ranks)
+            victim.kill()
+            killed += victim.wait() == -signal.SIGKILL
+            others = {rank.wait(TIMEOUT) for rank in ranks if rank is not victim}
+            self.assertLessEqual(others, {75, 0}, self.output("killed")) # 0: it had trained to the end
+        self.assertGreater(killed, 0)
+        self.train_ranks(4, "killed")
+        self.assert_equal_runs("killed", "whole")
+
+    def test_a_signal_to_one_rank_stops_all(self):
+        self.train_ranks(2, "whole")
+        ranks = self.start(2, "stopped")
+        self.wait_for_save("stopped", ranks)
+        ranks[1].send_signal(signal.SIGTERM)
+        self.end(ranks, "stopped", 75)
+        self.assertEqual(len(self.losses("stopped").splitlines()), self.newest("stopped"))
+        self.train_ranks(2, "stopped")
+        self.assert_equal_runs("stopped", "whole")
+
+    def test_all_return_to_the_last_checkpoint(self):
+        self.train_ranks(2, "run", "--max-steps", "20")
+        (self.directory / "run/control").write_text("set learning_rate=1000\n")
+        (self.directory / "run/control").chmod(0o600)
+        self.train_ranks(2, "run", "--save-steps", "1000", "--max-steps", str(STEPS))
+        self.assertRegex(self.output("run"), r"rolled back to step 20 .*, rollback 1 of at most 3; \d+ batches skipped\n")
+        self.assertRegex(self.output("run"), rf"step {STEPS}: loss = [0-5]\.")
+
+    def test_what_is_refused(self):
+        self.train_ranks(3, "run", "--batch-size", "2", code=1)
+        self.assertEqual(self.output("run", 2), "gpt: --batch-size 2: fewer sequences than the 3 processes\n")
+
+
 class Sampled(Program):
     def test_text_is_continued(self):
         self.train("run", *SMALL)

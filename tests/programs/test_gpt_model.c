@@ -199,6 +199,28 @@ static void threads_only_change_the_rounding(void **state)
     gpt_free(&four);
 }
 
+/* Several processes compute shares of a batch. The masks of a sequence are the same in each share. */
+static void shares_of_a_batch_add_up_to_the_whole(void **state)
+{
+    (void)state;
+    struct gpt whole, shares;
+    init(&whole, 1, 0.1f);
+    init(&shares, 1, 0.1f);
+    loss(&whole, 5);
+    gpt_backward(&whole);
+    for (int count = 1; count < BATCH; shares.first += count++) {
+        int at = shares.first * SEQUENCE;
+        gpt_forward(&shares, tokens + at, count, 0, SEQUENCE, 5);
+        gpt_loss(&shares, targets + at, (float)count / BATCH);
+        gpt_backward(&shares);
+    }
+    assert_int_equal(shares.first, BATCH);
+    for (size_t i = 0; i < whole.n_parameters; i++)
+        assert_true(fabsf(whole.gradients[i] - shares.gradients[i]) < 1e-6f);
+    gpt_free(&whole);
+    gpt_free(&shares);
+}
+
 static void the_loss_falls_when_a_batch_is_learned(void **state)
 {
     (void)state;
@@ -261,6 +283,7 @@ int main(void)
         cmocka_unit_test(a_text_longer_than_the_context_is_continued),
         cmocka_unit_test(logits_of_one_token_after_the_other_are_those_of_all),
         cmocka_unit_test(threads_only_change_the_rounding),
+        cmocka_unit_test(shares_of_a_batch_add_up_to_the_whole),
         cmocka_unit_test(the_loss_falls_when_a_batch_is_learned),
         cmocka_unit_test(the_update_is_that_of_adamw),
         cmocka_unit_test(the_measured_peak_is_finite_for_the_smallest_model),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_hosts.py: the ranks of a group run on several hosts, which are network namespaces of this machine. Needs ip (iproute2), and root
 that may make namespaces. ENV_RANKS, TRAIN_RANKS, HOOKSESS_TOOL, MPI_RANKS and MPIRUN are the programs."""
+import atexit
 import os
 import pathlib
 import re
@@ -19,12 +20,20 @@ def ip(*arguments):
     subprocess.run(["ip", *arguments], check=True)
 
 
+def unmount():
+    """What the first `ip netns add` of a machine has mounted, so that a test in a chroot leaves nothing behind."""
+    if " /run/netns " in pathlib.Path("/proc/mounts").read_text():
+        subprocess.run(["umount", "/run/netns"], stderr=subprocess.DEVNULL)  # fails if another program uses it
+
+
 def reason_to_skip():
     """Why this machine has no namespaces of the network, or None."""
     if not shutil.which("ip"):
         return "no command ip (Debian: iproute2)"
     if os.geteuid() != 0:
         return "only root can make namespaces of the network"
+    if " /run/netns " not in pathlib.Path("/proc/mounts").read_text():
+        atexit.register(unmount)
     name = f"hooksess-{os.getpid()}"
     for command in (["netns", "add", name], ["-n", name, "link", "add", "bridge", "type", "bridge"]):
         done = subprocess.run(["ip", *command], stderr=subprocess.PIPE, text=True)

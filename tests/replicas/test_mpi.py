@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 import mpi
@@ -284,12 +285,16 @@ class Trainer(mpi.Test):
         if not TRAINER:
             self.skipTest("the trainer is not built")
 
-    def learn(self, n, directory, steps):
+    def learn(self, n, directory, steps, over_tcp=False):
         """Returns the losses."""
         losses = directory.with_suffix(".losses")
         data = ["--data", os.environ["TRAINER_DATA"]] if "TRAINER_DATA" in os.environ else []
         options = [*data, "--model-dir", str(directory), "--losses", str(losses), "--max-steps", str(steps), *self.OPTIONS]
-        if n:
+        if over_tcp:
+            ranks = [subprocess.Popen([TRAINER, "--replicas", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                      env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(n)}) for rank in range(n)]
+            self.assertEqual([rank.wait() for rank in ranks], [0] * n)
+        elif n:
             code = self.wait(self.start(n, TRAINER, "--replicas", *options, directory=directory), directory)[1]
             self.assertEqual(code, 0, self.log(directory))
         else:
@@ -305,6 +310,56 @@ class Trainer(mpi.Test):
         self.assertEqual(losses, self.learn(3, self.directory.with_name("straight"), 60))
         self.assertEqual(len(losses.splitlines()), 60)
         self.learn(2, self.directory, 65) # another number of ranks
+
+    def test_ranks_over_tcp_compute_the_same(self):
+        over_tcp = self.learn(3, self.directory, 40, over_tcp=True)
+        self.assertEqual(over_tcp, self.learn(3, self.directory.with_name("mpi"), 40))
+
+
+class Gpt(mpi.Test):
+    """examples/gpt with --replicas. tests/programs/test_gpt.py has its ranks over TCP."""
+    STEPS = 40
+    OPTIONS = ["--layers", "2", "--heads", "2", "--width", "32", "--context", "32", "--batch-size", "4", "--accumulate", "2", "--dropout", "0.1",
+               "--save-steps", "5"]
+
+    def setUp(self):
+        super().setUp()
+        if "GPT" not in os.environ:
+            self.skipTest("gpt is not built")
+
+    def start_gpt(self, directory):
+        return self.start(4, os.environ["GPT"], "--replicas", "--text", os.environ["GPT_TEXT"], "--model-dir", str(directory), "--losses",
+                          f"{directory}.losses", "--max-steps", str(self.STEPS), *self.OPTIONS, directory=directory)
+
+    def learn(self, directory):
+        """Returns the losses and the parameters."""
+        lines, code = self.wait(self.start_gpt(directory), directory)
+        self.assertEqual((len(lines), code), (1, 0), self.log(directory))
+        return pathlib.Path(f"{directory}.losses").read_text(), (directory / "model.safetensors").read_bytes()
+
+    def newest(self):
+        """The step of the newest checkpoint."""
+        path = self.directory / "checkpoint"
+        return int(path.read_text().split('"')[1].rsplit("-", 1)[1]) if path.exists() else 0
+
+    def test_killed_and_started_again(self):
+        """Each time, one rank dies at a random instant. The losses and parameters are those of the undisturbed run."""
+        wanted = self.learn(self.directory.with_name("undisturbed"))
+        numbers = random.Random(SEED)
+        kills = 0
+        while kills < (KILLS + 2) // 3:
+            if self.newest() == self.STEPS:
+                shutil.rmtree(self.directory)
+            before, process = self.newest(), self.start_gpt(self.directory)
+            while self.newest() <= before and process.poll() is None:
+                time.sleep(0.002)
+            time.sleep(numbers.uniform(0, 0.05))
+            victims = [pid for pid, arguments in mpi.processes(str(self.directory)) if arguments[0] == os.fsencode(os.environ["GPT"])]
+            if victims:
+                os.kill(numbers.choice(victims), signal.SIGKILL)
+                kills += 1
+            self.wait(process)
+        self.assertEqual(self.learn(self.directory), wanted)
 
 
 class Faults(Failing):

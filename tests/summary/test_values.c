@@ -362,6 +362,34 @@ static void tensors_of_a_device_are_copied(void **state)
     assert_string_equal(tags(), "h p/pr_curves");
 }
 
+static hs_code to_host_in_pieces(void *user, void *host, const void *device, size_t bytes, hs_error *e)
+{
+    size_t *largest = user;
+    *largest = bytes > *largest ? bytes : *largest;
+    return to_host(NULL, host, device, bytes, e);
+}
+
+static void a_histogram_of_a_device_is_counted_in_pieces(void **state)
+{
+    (void)state;
+    enum { N = (20 << 20) / (int)sizeof(float) };
+    size_t largest = 0;
+    const hs_memory device = HS_INIT(hs_memory, .to_host = to_host_in_pieces, .user = &largest);
+    float *values = malloc(N * sizeof *values);
+    for (int i = 0; i < N; i++)
+        values[i] = i % 1000 == 0 ? (float)NAN : (float)(i % 977 - 400) * 0.37F;
+    hs_tensor tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(N), values);
+    assert_ok(hs_summary_histogram(summary, "h", &tensor, &err), &err);
+    const size_t n = hs_summary_serialized(summary).bytes;
+    tensor.memory = &device;
+    assert_ok(hs_summary_histogram(summary, "h", &tensor, &err), &err);
+    const hs_string both = hs_summary_serialized(summary);
+    assert_int_equal(both.bytes, 2 * n);
+    assert_memory_equal(both.data, both.data + n, n);
+    assert_in_range(largest, 1, 8 << 20);
+    free(values);
+}
+
 static hs_code fill(test_env *t, void *user)
 {
     const uint8_t pixels[12] = {1, 2, 3};
@@ -421,6 +449,7 @@ int main(void)
         TEST(bytes_that_are_not_a_summary_are_not_merged),
         TEST(values_are_added_through_the_writer),
         TEST(tensors_of_a_device_are_copied),
+        TEST(a_histogram_of_a_device_is_counted_in_pieces),
         TEST(a_curve_of_two_thresholds),
         TEST(each_allocation),
     };
