@@ -2,16 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # cuda.sh LIBRARY INCLUDE...: the lines that C and C++ share, and the C++ wrapper, also compile with nvcc without a warning, and run.
 # So does a program of cuda.h. What src/cuda declares of the driver is what CUDA's own header declares.
-# So does examples/cuda, where cuBLAS is. Skipped where there is no nvcc, neither in the path, nor in /usr/local/cuda, nor where
-# tests/nightly installs it.
+# So does examples/cuda, where cuBLAS is. Skipped where there is no nvcc (find_nvcc.sh).
 set -eu
 library=$1
 shift
 checks=$(dirname "$0")
-for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc "$checks"/../../build/nvcc/lib/python3*/site-packages/nvidia/*/bin/nvcc; do
-    [ ! -x "$nvcc" ] || break
-done
-[ -x "$nvcc" ] || { echo "skipped: cuda: there is no nvcc"; exit 77; }
+nvcc=$(sh "$checks/find_nvcc.sh")
+[ -n "$nvcc" ] || { echo "skipped: cuda: there is no nvcc"; exit 77; }
 includes=
 for folder; do includes="$includes -I$folder"; done
 directory=$(mktemp -d)

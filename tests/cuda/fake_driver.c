@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stand-in for CUDA's driver (fake_driver.h). */
-#include "cuda/fake_driver.h"
+#include "cuda/driver_calls.h"
 #include "cuda/kernels.c"
 
 #include <pthread.h>
@@ -61,106 +61,7 @@ static _Thread_local int n_current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static allocation *allocations;
 static CUevent all_events; /* never freed: a stream may still use a destroyed one */
-static int n_objects;
-static size_t pinned_bytes, pinned_peak, copied_bytes;
 static CUstream default_stream;
-static struct {
-    const char *name;
-    int calls;
-} counted[64];
-static const char *failing;
-static int fails_in;
-static CUresult failure, sticky;
-static bool is_sticky;
-
-static void count_object(int by)
-{
-    pthread_mutex_lock(&lock);
-    n_objects += by;
-    pthread_mutex_unlock(&lock);
-}
-
-static void count_pinned(size_t by)
-{
-    pthread_mutex_lock(&lock);
-    pinned_bytes += by;
-    pinned_peak = pinned_bytes > pinned_peak ? pinned_bytes : pinned_peak;
-    pthread_mutex_unlock(&lock);
-}
-
-size_t fake_cuda_pinned_peak(void)
-{
-    pthread_mutex_lock(&lock);
-    size_t peak = pinned_peak;
-    pinned_peak = pinned_bytes;
-    pthread_mutex_unlock(&lock);
-    return peak;
-}
-
-size_t fake_cuda_copied(void)
-{
-    pthread_mutex_lock(&lock);
-    size_t bytes = copied_bytes;
-    copied_bytes = 0;
-    pthread_mutex_unlock(&lock);
-    return bytes;
-}
-
-int fake_cuda_objects(void)
-{
-    pthread_mutex_lock(&lock);
-    int n = n_objects;
-    pthread_mutex_unlock(&lock);
-    return n;
-}
-
-/* Counts a call. Returns the failure that a test wants. */
-static CUresult enter(const char *name)
-{
-    CUresult result = CUDA_SUCCESS;
-    size_t i = 0;
-    pthread_mutex_lock(&lock);
-    while (counted[i].name && strcmp(counted[i].name, name) != 0)
-        i++;
-    counted[i].name = name;
-    counted[i].calls++;
-    if (sticky) {
-        result = sticky;
-    } else if (failing && strcmp(failing, name) == 0 && --fails_in == 0) {
-        result = failure;
-        sticky = is_sticky ? failure : CUDA_SUCCESS;
-    }
-    pthread_mutex_unlock(&lock);
-    return result;
-}
-#define ENTER()                                                                                                            \
-    do {                                                                                                                   \
-        CUresult entered = enter(__func__);                                                                                \
-        if (entered)                                                                                                       \
-            return entered;                                                                                                \
-    } while (0)
-
-void fake_cuda_fail(const char *name, int nth, CUresult result, bool stays)
-{
-    pthread_mutex_lock(&lock);
-    failing = name;
-    fails_in = nth;
-    failure = result;
-    is_sticky = stays;
-    sticky = CUDA_SUCCESS;
-    pthread_mutex_unlock(&lock);
-}
-
-int fake_cuda_calls(const char *name)
-{
-    int calls = 0;
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; counted[i].name; i++)
-        if (strcmp(counted[i].name, name) == 0)
-            calls = counted[i].calls;
-    pthread_mutex_unlock(&lock);
-    return calls;
-}
 
 void *fake_cuda_show(const void *device)
 {
@@ -503,9 +404,7 @@ static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t byte
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     ENTER();
-    pthread_mutex_lock(&lock);
-    copied_bytes += bytes;
-    pthread_mutex_unlock(&lock);
+    count_copied(bytes);
     return copy(from, to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
@@ -526,9 +425,20 @@ static void run_kernel(operation *self)
     self->kernel(self->arguments);
 }
 
+static void run_host_function(operation *self)
+{
+    self->kernel(self->to);
+}
+
 void fake_cuda_launch(CUstream stream, void (*kernel)(void *arguments), const void *arguments, size_t bytes)
 {
     push(stream, (operation){.run = run_kernel, .kernel = kernel}, arguments, bytes);
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *user), void *user)
+{
+    push(stream, (operation){.run = run_host_function, .kernel = function, .to = user}, NULL, 0);
+    return CUDA_SUCCESS;
 }
 
 /* Kernels of PTX: the bodies of kernels.c. */
@@ -654,6 +564,12 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
     if (!n_current)
         abort();
     *context = current[--n_current];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    *context = n_current ? current[n_current - 1] : NULL;
     return CUDA_SUCCESS;
 }
 

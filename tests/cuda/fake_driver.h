@@ -14,6 +14,8 @@
 #define HS__CUDA_DECLARATION(name, symbol, parameters) CUresult symbol parameters;
 HS__CUDA_FUNCTIONS(HS__CUDA_DECLARATION)
 #undef HS__CUDA_DECLARATION
+CUresult cuCtxGetCurrent(CUcontext *context);
+CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *user), void *user);
 
 /* Lets call number `nth` of a function from now on fail, from 1 on. Sticky: all later calls fail, too, as after an illegal
  * address. `name` NULL: none fails. */

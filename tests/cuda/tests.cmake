@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The stand-in for the driver has its name, so that libhooksess_cuda finds it.
-add_library(fake_cuda_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_driver.c)
+add_library(fake_cuda_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_driver.c ${CMAKE_CURRENT_LIST_DIR}/driver_calls.c)
 hooksess_compile_options(fake_cuda_driver)
 target_include_directories(fake_cuda_driver PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(fake_cuda_driver PRIVATE Threads::Threads)
@@ -11,6 +11,26 @@ foreach(module cuda state_copy)
   target_sources(test_cuda_${module} PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
   target_link_libraries(test_cuda_${module} PRIVATE fake_cuda_driver)
 endforeach()
+
+# The same tests over the driver that is installed. tests/gpu copies this folder to a machine with a GPU. Here the stand-in is the one
+# that is installed.
+if(NOT HOOKSESS_SANITIZE)
+  add_library(real_cuda_driver OBJECT ${CMAKE_CURRENT_LIST_DIR}/real_driver.c ${CMAKE_CURRENT_LIST_DIR}/driver_calls.c)
+  hooksess_compile_options(real_cuda_driver)
+  target_include_directories(real_cuda_driver PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_options(real_cuda_driver INTERFACE -Wl,--wrap=dlsym)
+  foreach(module IN ITEMS cuda)
+    add_executable(gpu_test_${module} ${CMAKE_CURRENT_LIST_DIR}/test_${module}.c $<TARGET_OBJECTS:hooksess_cuda_objects>)
+    hooksess_compile_options(gpu_test_${module})
+    set_target_properties(gpu_test_${module} PROPERTIES OUTPUT_NAME test_${module} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/gpu)
+    target_link_libraries(gpu_test_${module} PRIVATE real_cuda_driver hooksess_test_support)
+    list(APPEND gpu_tests gpu_test_${module})
+  endforeach()
+  add_custom_target(gpu_tests DEPENDS ${gpu_tests})
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/run_gpu.sh ${CMAKE_CURRENT_BINARY_DIR}/gpu/run COPYONLY)
+  add_test(NAME cuda/gpu COMMAND ${CMAKE_CURRENT_BINARY_DIR}/gpu/run 32)
+  set_tests_properties(cuda/gpu PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:fake_cuda_driver>" TIMEOUT 900)
+endif()
 
 # The kernels in the source are the compiled ones.
 add_test(NAME cuda/kernels COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/kernels.sh ${PROJECT_SOURCE_DIR})

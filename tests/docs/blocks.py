@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""blocks.py [--empty] PREFIX DOCUMENT...: compiles and runs the code blocks of documents, against the library in PREFIX.
+"""blocks.py --write FOLDER DOCUMENT...: writes the programs of cuda blocks to FOLDER.
+blocks.py [--empty] PREFIX DOCUMENT...: compiles and runs the code blocks of documents, against the library in PREFIX.
 
   block              what happens
   c, cpp             with `main(`: it is compiled and run in an empty directory, and must exit with 0
   c, cpp, cmake      with a frame: the block is inserted into a file of frames/, which is compiled and run, or built
+  cuda               with a frame: the same, over the stand-in for CUDA's driver. Where nvcc is, it must compile it, too
   sh                 runs; all commands must succeed. The sh and console blocks of a document share one shell and directory
   console            the lines after "$ " run (after "> ": the command continues), and must print the lines that follow
   text, diff, json   nothing, as for each block in another language; a block must name its language
 
 Comments directly before a block change this:
 
-  <!-- frame: NAME -->     inserts a c, cpp or cmake block into frames/NAME.c, .cpp or .cmake, at the line that is
-                           /* BLOCK */ (C, C++) or # BLOCK (CMake). A fragment needs a frame, which checks the effect
+  <!-- frame: NAME -->     inserts a c, cpp, cuda or cmake block into frames/NAME.c, .cpp, .cuda or .cmake, at the line that is
+                           /* BLOCK */ or # BLOCK (CMake). A fragment needs a frame, which checks the effect
   <!-- frame: NAME 2 -->   the same for the second such line. A frame with several lines takes as many blocks, in order
   <!-- file: NAME -->      writes the block to NAME in the shell's directory, for the sh and console blocks that follow.
                            Then a c, cpp or cmake block needs neither `main(` nor a frame
@@ -46,8 +48,10 @@ TIMEOUT = 300
 CC, CXX = os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 COMPILERS = {"c": [CC, "-x", "c", "-std=gnu11"], "cpp": [CXX, "-x", "c++", "-std=c++20"]}
-LINES = {"c": "/* BLOCK */", "cpp": "/* BLOCK */", "cmake": "# BLOCK"}
-LINKED = {"hooksess/testing.h": ["hooksess_testing"], "cmocka.h": ["cmocka"]}  # packages of pkg-config that headers need
+LINES = {"c": "/* BLOCK */", "cpp": "/* BLOCK */", "cuda": "/* BLOCK */", "cmake": "# BLOCK"}
+TESTS = SOURCE / "tests"
+LINKED = {"hooksess/testing.h": ["hooksess_testing"], "hooksess/cuda.h": ["hooksess_cuda"],
+          "cmocka.h": ["cmocka"]}  # packages of pkg-config that headers need
 KILLED = re.compile(r"^\S+: line \d+: +\d+ (Killed|Terminated).*$", re.M)  # a terminal shows the word alone
 
 
@@ -84,7 +88,7 @@ class Block:
 
     def source(self):
         """The block with the place that compilers name."""
-        return f'#line {self.line + 1} "{self.document}"\n{self.text}' if self.language in COMPILERS else self.text
+        return f'#line {self.line + 1} "{self.document}"\n{self.text}' if self.language != "cmake" else self.text
 
 
 def parse(path):
@@ -177,6 +181,21 @@ class Tester:
             folder, self.environment, where)
         run([program], self.new_directory(), self.environment, where, code)
 
+    def cuda(self, name, text, where):
+        """Runs a program over the stand-ins of tests/cuda. Launches become calls of fake_kernel. nvcc compiles it, too."""
+        folder, driver = self.new_directory(), self.prefix.parents[1] / "cuda/libcuda.so.1"
+        (folder / "program.cu").write_text(text)
+        (folder / "program.cpp").write_text(re.sub(r"(\w+)<<<(.*?)>>>\(", r"fake_kernel(\1, \2)(", text))
+        flags = self.flags(text, where)
+        run([*COMPILERS["cpp"], *WARNINGS, "-Wno-missing-field-initializers", f"-I{TESTS}/cuda/runtime", f"-I{TESTS}", f"-I{TESTS}/../src",
+             "-iquote", HERE / "frames", "program.cpp", "-o", "program", "-x", "none", *flags, driver, f"-Wl,-rpath,{driver.parent}"],
+            folder, self.environment, where)
+        run([folder / "program"], self.new_directory(), self.environment, where)
+        nvcc = run(["sh", TESTS / "checks/find_nvcc.sh"], folder, self.environment, where).strip()
+        if nvcc and not self.empty and ("<nccl.h>" not in text or (pathlib.Path(nvcc).parents[1] / "include/nccl.h").exists()):
+            run([nvcc, "-std=c++17", "-Xcompiler", ",".join(WARNINGS), "-I", HERE / "frames", flags[0], "-c", "program.cu"],
+                folder, self.environment, where)
+
     def cmake(self, text, where):
         """Configures and builds a project, which may name the folders of the source."""
         folder = self.new_directory()
@@ -188,11 +207,13 @@ class Tester:
         """Tests the frame with the blocks in its places. None: the place stays empty."""
         lines, language = list(lines), frame.suffix[1:]
         for at, piece in zip(places, blocks):
-            back = f'#line {at + 2} "{frame}"' if language in COMPILERS else ""
+            back = f'#line {at + 2} "{frame}"' if language != "cmake" else ""
             lines[at] = f"{piece.source()}{back}" if piece else ""
         text, where = "\n".join(lines), next((block.wrong for block in reversed(blocks) if block), Wrong)
         if language in COMPILERS:
             self.program(language, f'#line 1 "{frame}"\n{text}', blocks[-1].exit if blocks[-1] else 0, where)
+        elif language == "cuda":
+            self.cuda(frame.stem, f'#line 1 "{frame}"\n{text}', where)
         else:
             self.cmake(text, where)
 
@@ -268,6 +289,16 @@ class Tester:
         return len({block.line for block, *_ in expected})
 
 
+class Writer(Tester):
+    """Writes programs of CUDA to a directory, and runs nothing."""
+
+    def __init__(self, directory):
+        self.directory, self.empty = directory, False
+
+    def cuda(self, name, text, where):
+        (self.directory / f"{name}.cu").write_text(text)
+
+
 def commands(block):
     """The commands of a console block: their text and their output."""
     found = []
@@ -307,9 +338,9 @@ def test(prefix, document, empty):
         programs = 0
         for block in blocks:
             if block.frame and block.language not in LINES:
-                raise block.wrong("only c, cpp and cmake have frames")
-            if block.frame or block.language not in LINES:
-                continue
+                raise block.wrong("only c, cpp, cuda and cmake have frames")
+            if block.frame or block.language not in LINES or block.language == "cuda":
+                continue  # tests/cuda runs a cuda block without a frame
             if block.file and re.search(r"<hooksess/(torch\.hpp|ggml\.h)>", block.text):
                 continue  # it needs the engine's flags; the sh block that uses the file has them
             if block.is_program():
@@ -323,11 +354,14 @@ def test(prefix, document, empty):
 
 
 def main():
-    empty = sys.argv[1:2] == ["--empty"]
-    prefix, *documents = map(pathlib.Path, sys.argv[1 + empty:] or sys.exit(__doc__))
+    empty, write = (sys.argv[1:2] == [option] for option in ("--empty", "--write"))
+    prefix, *documents = map(pathlib.Path, sys.argv[1 + (empty or write):] or sys.exit(__doc__))
     try:
         for document in documents:
-            print(test(prefix.resolve(), document.resolve(), empty), flush=True)
+            if write:
+                Writer(prefix).framed([block for block in parse(document) if block.frame and block.language == "cuda"])
+            else:
+                print(test(prefix.resolve(), document.resolve(), empty), flush=True)
     except Wrong as error:
         sys.exit(str(error))
 

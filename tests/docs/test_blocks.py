@@ -32,6 +32,28 @@ int main(void)
 """
 
 
+KERNEL = """#include <assert.h>
+#include <cuda_runtime.h>
+static __global__ void two(int *a)
+{
+    *a = 2;
+}
+int main()
+{
+    int *a, result = 1;
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    cudaMalloc(&a, sizeof *a);
+    cudaMemsetAsync(a, 0, sizeof *a, stream);
+    /* BLOCK */
+    cudaMemcpyAsync(&result, a, sizeof *a, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    (void)two;
+    assert(result == 2);
+}
+"""
+
+
 class Blocks(unittest.TestCase):
 
     def run_document(self, text, empty=False):
@@ -39,6 +61,7 @@ class Blocks(unittest.TestCase):
             folder = pathlib.Path(folder)
             (folder / "frames").mkdir()
             (folder / "frames/two.c").write_text(FRAME)
+            (folder / "frames/kernel.cuda").write_text(KERNEL)
             (folder / "frames/project.cmake").write_text(
                 "cmake_minimum_required(VERSION 3.22)\nproject(p C)\n# BLOCK\nif(NOT found)\nmessage(FATAL_ERROR lacking)\nendif()\n")
             document = folder / "page.md"
@@ -71,6 +94,11 @@ class Blocks(unittest.TestCase):
         self.assert_wrong(first + second.replace("b = 2;", ";"), "Assertion")
         self.assert_wrong(first, "more places than it gets blocks")
         self.assert_wrong(second + first, "this is number 1")
+
+    def test_a_cuda_block_runs_over_the_stand_in_for_the_driver(self):
+        text = "<!-- frame: kernel -->\n```cuda\ntwo<<<1, 1, 0, stream>>>(a);\n```\n"
+        self.assertIn("1 frames", self.run_document(text, empty=True))
+        self.assert_wrong(text.replace("<<<1, 1", "<<<0, 1"), "Assertion")
 
     def test_a_frame_that_passes_with_an_empty_block_is_found(self):
         text = "<!-- frame: two 1 -->\n```c\na = 2;\n```\n<!-- frame: two 2 -->\n```c\nb = 2;\n```\n"
@@ -129,7 +157,7 @@ class Blocks(unittest.TestCase):
         self.assert_wrong("```text\nx", "without an end")
         self.assert_wrong("<!-- frame: two -->\ntext\n```c\nx\n```", "belongs directly before")
         self.assert_wrong("<!-- fram: two -->\n```text\nx\n```", "unknown comment 'fram'")
-        self.assert_wrong("<!-- frame: two -->\n```sh\nx\n```", "only c, cpp and cmake")
+        self.assert_wrong("<!-- frame: two -->\n```sh\nx\n```", "only c, cpp, cuda and cmake")
 
     def test_a_block_in_a_list_may_be_indented(self):
         self.run_document("- first\n\n    ```console\n    $ echo '  a'\n      a\n    ```\n")

@@ -13,6 +13,7 @@ extern "C" {
 #include <cstring>
 #include <math.h>
 #include <type_traits>
+#include <vector>
 
 #define __global__
 #define __device__
@@ -27,6 +28,12 @@ struct fake_index {
 };
 inline thread_local fake_index blockIdx, blockDim, threadIdx;
 
+inline cudaError_t cudaSetDevice(int device)
+{
+    CUcontext context;
+    const cudaError_t result = cuDevicePrimaryCtxRetain(&context, device);
+    return result ? result : cuCtxPushCurrent_v2(context);
+}
 template <class T> cudaError_t cudaMalloc(T **memory, size_t bytes)
 {
     CUdeviceptr address;
@@ -59,6 +66,57 @@ inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int
     return kind == cudaMemcpyHostToDevice ? cuMemcpyHtoDAsync_v2(reinterpret_cast<uintptr_t>(to), from, bytes, stream)
                                           : cuMemcpyDtoHAsync_v2(to, reinterpret_cast<uintptr_t>(from), bytes, stream);
 }
+
+// Graphs: while a thread captures, its launches become nodes of the graph.
+struct fake_node {
+    void (*run)(void *arguments);
+    std::vector<char> arguments;
+};
+typedef std::vector<fake_node> *cudaGraph_t, *cudaGraphExec_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+inline thread_local cudaGraph_t fake_captured;
+
+inline void fake_launch(cudaStream_t stream, void (*run)(void *), const void *arguments, size_t bytes)
+{
+    const char *first = static_cast<const char *>(arguments);
+    if (fake_captured)
+        fake_captured->push_back({run, {first, first + bytes}});
+    else
+        fake_cuda_launch(stream, run, arguments, bytes);
+}
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
+{
+    fake_captured = new std::vector<fake_node>;
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph)
+{
+    *graph = fake_captured;
+    fake_captured = nullptr;
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long)
+{
+    *executable = new std::vector<fake_node>(*graph);
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
+{
+    for (const fake_node &node : *executable)
+        fake_cuda_launch(stream, node.run, node.arguments.data(), node.arguments.size());
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
+{
+    delete executable;
+    return cudaSuccess;
+}
+
 inline cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
 {
     struct arguments {
@@ -66,7 +124,7 @@ inline cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaSt
         int value;
         size_t bytes;
     } a{memory, value, bytes};
-    fake_cuda_launch(
+    fake_launch(
         stream,
         [](void *of) {
             auto *set = static_cast<arguments *>(of);
@@ -94,7 +152,7 @@ template <class... P> auto fake_kernel(void (*kernel)(P...), unsigned blocks, un
                     kernel(fake_argument(arguments)...);
         };
         static_assert(std::is_trivially_copyable_v<decltype(run)>);
-        fake_cuda_launch(
+        fake_launch(
             stream, [](void *of) { (*static_cast<decltype(run) *>(of))(); }, &run, sizeof run);
     };
 }
