@@ -61,8 +61,10 @@ static void launch(program *p, void (*what)(void *arguments))
 /* Asserts that the device has the initial state after this many steps, to the bit. */
 static void assert_initial_and(program *p, int steps)
 {
-    cuStreamSynchronize(p->stream);
-    const float *parameters = fake_cuda_show(p->parameters), *moments = fake_cuda_show(p->moments);
+    static float parameters[N], moments[N];
+    assert_int_equal(cuMemcpyDtoHAsync_v2(parameters, (CUdeviceptr)p->parameters, sizeof parameters, p->stream), 0);
+    assert_int_equal(cuMemcpyDtoHAsync_v2(moments, (CUdeviceptr)p->moments, sizeof moments, p->stream), 0);
+    assert_int_equal(cuStreamSynchronize(p->stream), 0);
     for (size_t i = 0; i < N; i++) {
         float expected[2] = {initial(i), -initial(i)};
         for (int k = 0; k < steps; k++) {
@@ -175,7 +177,6 @@ static void roll_back(program *p)
     assert_int_equal(p->step, 0);
     p->bad_at = 0;
     step_once(p);
-    assert_initial_and(p, 1);
 }
 
 static void a_rollback_copies_on_the_device(void **state)
@@ -190,6 +191,7 @@ static void a_rollback_copies_on_the_device(void **state)
     assert_int_equal(copies_on_device(), on_device + 4);
     assert_int_equal(copies_to_host(), to_host + 3); /* the losses */
     assert_int_equal(fake_cuda_calls("cuMemcpyHtoDAsync_v2"), to_device);
+    assert_initial_and(p, 1);
 }
 
 static void without_room_on_the_device_the_copy_is_on_the_host(void **state)
@@ -199,12 +201,14 @@ static void without_room_on_the_device_the_copy_is_on_the_host(void **state)
     fake_cuda_fail("cuMemAllocAsync", 2, CUDA_ERROR_OUT_OF_MEMORY, false); /* room for one of the two */
     start_guarded(p);
     roll_back(p);
+    assert_initial_and(p, 1);
     assert_int_equal(copies_on_device(), on_device + 2);
     assert_int_equal(stop(p), HS_OK);
 
     fake_cuda_set_room((size_t)4 << 30);
     start_guarded(p);
     roll_back(p);
+    assert_initial_and(p, 1);
     assert_int_equal(copies_on_device(), on_device + 2);
 }
 
@@ -267,9 +271,9 @@ static void the_best_state_is_copied_on_the_device(void **state)
     p->session = NULL;
     assert_ok(outcome.error.code, &outcome.error);
     assert_int_equal(p->step, 2);
-    assert_initial_and(p, 2);
     assert_int_equal(copies_on_device(), on_device + 6); /* steps 1 and 2, and the end */
     assert_int_equal(copies_to_host(), to_host + 3);     /* the losses */
+    assert_initial_and(p, 2);
 }
 
 /* Copies that the program makes. */
@@ -277,14 +281,17 @@ static void the_best_state_is_copied_on_the_device(void **state)
 /* A kernel that ends when the gate is open. */
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
-static bool gate_is_open;
+static bool gate_is_open, gate_timed_out;
 
 static void wait_at_gate(void *of)
 {
+    struct timespec until;
     (void)of;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 60;
     pthread_mutex_lock(&gate_lock);
-    while (!gate_is_open)
-        pthread_cond_wait(&gate_changed, &gate_lock);
+    while (!gate_is_open && !gate_timed_out)
+        gate_timed_out = pthread_cond_timedwait(&gate_changed, &gate_lock, &until) != 0;
     pthread_mutex_unlock(&gate_lock);
 }
 
@@ -296,8 +303,7 @@ static void open_gate(void)
     pthread_mutex_unlock(&gate_lock);
 }
 
-/* The copy and its restore are behind the gate, in their order among the kernels. If the host waited for them, the test
- * would not end. */
+/* The copy and its restore are behind the gate, in their order among the kernels. */
 static void the_host_waits_for_no_copy(void **state)
 {
     program *p = *state;
@@ -314,6 +320,7 @@ static void the_host_waits_for_no_copy(void **state)
     hs_state_copy_free(copy);
     open_gate();
     assert_initial_and(p, 2);
+    assert_false(gate_timed_out);
 }
 
 static void a_copy_on_another_device_is_refused(void **state)
