@@ -147,9 +147,10 @@ typedef struct hs_backend_ops {
      * HS_FAILED_PRECONDITION: the variable is not initialized. With HS_VARIABLE_MOVES, value->data is NULL while the
      * variable has no memory; checkpoints record that. */
     hs_code (*read_variable)(void *session, size_t index, hs_tensor *value, hs_error *err);
-    /* Sets a variable to a host tensor of its dtype and shape, or to the memory that lend_variable lent. With
-     * HS_VARIABLE_MOVES, a variable without memory gets some first. If value->data is NULL, the variable had no memory when
-     * it was saved: set it to its first value, or do nothing if it still has none. */
+    /* Sets a variable to a tensor of its dtype and shape: in host memory, in the memory that lend_variable lent, or a copy
+     * that hs_memory.duplicate of the variable's memory has made. With HS_VARIABLE_MOVES, a variable without memory gets
+     * some first. If value->data is NULL, the variable had no memory when it was saved: set it to its first value, or do
+     * nothing if it still has none. */
     hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);
     hs_code (*global_step)(void *session, int64_t *step, hs_error *err);
     /* Installs a guard. Views of variables in host memory then stay valid until before_write was called for them. Before a

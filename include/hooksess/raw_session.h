@@ -181,12 +181,13 @@ HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
  * why  the reason, copied; the first one is kept. NULL or HS_OK: not known */
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const hs_error *why);
 
-/* A copy of variables and state in memory. */
+/* A copy of variables and state in memory: of the host, or for variables on a device, of the device if it can copy them
+ * (hs_memory.duplicate) and has room. */
 typedef struct hs_state_copy hs_state_copy;
 /* Copies the current variables and state.
  *
  * copy  NULL, or an earlier copy of the same session, whose memory is reused. The caller frees it. It may outlive the
- *       session, but not its environment
+ *       session, but neither its environment nor an hs_memory
  *
  * Errors: HS_RESOURCE_EXHAUSTED, or of the backend or a provider's save. An earlier copy is then unchanged, or lost, with
  * step -1. */

@@ -105,13 +105,16 @@ typedef struct hs_memory {
     /* Allocate and free host memory for copies in pieces, such as pinned memory. NULL: the library allocates it */
     hs_code (*allocate_host)(void *user, size_t bytes, void **host, hs_error *err);
     void (*free_host)(void *user, void *host);
-    /* Copies of variables on the device, for background saves. `duplicate` begins a copy of memory as it is at the mark,
-     * and sets *copy to it; later calls of to_host may read it. HS_RESOURCE_EXHAUSTED, HS_UNIMPLEMENTED: there is no room,
-     * and the variable is copied to the host. `hold`: the work that the program enqueues later waits until the memory was
-     * read. All NULL: the session's thread copies variables to the host */
+    /* Copies of variables on the device, for background saves and hs_raw_session_copy_state. They need `wait`. `duplicate`
+     * begins a copy of memory as it is at the mark, and sets *copy to it; later calls of to_host may read it.
+     * HS_RESOURCE_EXHAUSTED, HS_UNIMPLEMENTED: there is no room, and the variable is copied to the host. `hold`: the work
+     * that the program enqueues later waits until the memory was read. `restore` begins to set memory to a copy: after the
+     * work before the mark, and before the work that the program enqueues later. All NULL: variables are copied to the
+     * host */
     hs_code (*duplicate)(void *user, const void *device, size_t bytes, void **copy, hs_error *err);
     void (*release)(void *user, void *copy);
     void (*hold)(void *user);
+    hs_code (*restore)(void *user, void *device, const void *copy, size_t bytes, hs_error *err);
     /* Allocates `bytes` for a variable whose pointer is NULL when it is restored. The program frees it. NULL: such a
      * restore fails with HS_FAILED_PRECONDITION */
     hs_code (*allocate)(void *user, size_t bytes, void **device, hs_error *err);

@@ -11,9 +11,17 @@
 
 hs_code hs__check_memory(const char *what, const char *name, const hs_memory *memory, hs_error *err)
 {
-    if (memory && (memory->size < sizeof *memory || !memory->to_host || !memory->from_host))
+    if (!memory)
+        return HS_OK;
+    if (memory->size < sizeof *memory || !memory->to_host || !memory->from_host)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "%s '%s': memory needs HS_INIT(hs_memory, ...), to_host and from_host", what, name);
+    const int copies = !!memory->duplicate + !!memory->release + !!memory->hold + !!memory->restore;
+    if (copies && (copies < 4 || !memory->wait))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s '%s': memory has only some of duplicate, release, hold, restore and wait; set all, or none "
+                            "of the first four",
+                            what, name);
     return HS_OK;
 }
 
@@ -141,12 +149,13 @@ hs_code hs__variable_write(const hs_variable_def *def, hs_tensor *to, const hs_t
         return code;
     if (had_none)
         return to->data ? hs__variable_reset(def, to, err) : HS_OK;
-    if (!to->memory || value->memory) { /* lent memory has the value */
-        if (to->bytes && to->data != value->data)
-            memmove(to->data, value->data, to->bytes);
+    if (!to->bytes || to->data == value->data) /* lent memory has the value */
         return HS_OK;
-    }
-    if ((code = hs__tensor_from_host(to, value->data, err)))
+    if (!to->memory && !value->memory)
+        memmove(to->data, value->data, to->bytes);
+    else
+        code = value->memory ? hs__tensor_restore(to, value, err) : hs__tensor_from_host(to, value->data, err);
+    if (code)
         hs_error_prefix(err, "cannot write variable '%s'", def->name);
     return code;
 }

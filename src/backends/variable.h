@@ -26,8 +26,8 @@ uint64_t hs__variable_flags(const hs_variable_def *def);
 /* Sets *value to a view of the program's memory. value->data NULL: the variable has no memory. With `allocate`, allocates
  * it then, or fails. */
 hs_code hs__variable_place(const hs_variable_def *def, bool allocate, hs_tensor *value, hs_error *err);
-/* Sets the variable to a host tensor, or to its lent memory. value->data NULL: to its first value, if it has memory. *to is
- * a view of its memory, which is located again if it moves. */
+/* Sets the variable to a host tensor, to its lent memory, or to a copy on its device. value->data NULL: to its first value,
+ * if it has memory. *to is a view of its memory, which is located again if it moves. */
 hs_code hs__variable_write(const hs_variable_def *def, hs_tensor *to, const hs_tensor *value, hs_error *err);
 /* Sets the memory `to` to the variable's first value: calls `initialize`, or copies `initial` or zeros. */
 hs_code hs__variable_reset(const hs_variable_def *def, const hs_tensor *to, hs_error *err);

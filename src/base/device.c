@@ -69,6 +69,17 @@ hs_code hs__tensor_from_host(const hs_tensor *to, const void *host, hs_error *er
     return code;
 }
 
+hs_code hs__tensor_restore(const hs_tensor *to, const hs_tensor *copy, hs_error *err)
+{
+    const hs_memory *memory = to->memory;
+    if (memory != copy->memory)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "its copy is in the memory of another device");
+    hs_code code = hs__device_mark(memory, err);
+    return code ? code
+                : hs__normalize_error(memory->restore(memory->user, to->data, copy->data, to->bytes, err),
+                                      "hs_memory.restore", err);
+}
+
 hs_code hs__tensor_clear(const hs_tensor *to, hs_error *err)
 {
     const hs_env *env = hs_env_default();

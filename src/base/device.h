@@ -22,6 +22,9 @@ hs_code hs__tensor_to_host(const char *name, const hs_tensor *tensor, void *host
 hs_code hs__device_read(const char *name, const hs_tensor *tensor, void *host, hs_error *err);
 /* Copies to a tensor on a device, behind the work of the program. */
 hs_code hs__tensor_from_host(const hs_tensor *to, const void *host, hs_error *err);
+/* Begins to set a tensor on a device to a copy that hs_memory.duplicate has made there, behind the work of the program, and
+ * ahead of its later work. INVALID_ARGUMENT: the copy is in other memory. */
+hs_code hs__tensor_restore(const hs_tensor *to, const hs_tensor *copy, hs_error *err);
 /* Sets the bytes of a tensor on a device to zero, behind the work of the program. */
 hs_code hs__tensor_clear(const hs_tensor *to, hs_error *err);
 

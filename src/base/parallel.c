@@ -10,10 +10,10 @@
 size_t hs__workers_for(size_t parts, uint64_t bytes)
 {
     const uint64_t SMALL = (uint64_t)8 << 20;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t workers = processors < 1 ? 1 : processors < HS__MOST_WORKERS ? (size_t)processors : HS__MOST_WORKERS;
     if (bytes < SMALL || parts < 1)
         return 1;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN); /* reads a file */
+    size_t workers = processors < 1 ? 1 : processors < HS__MOST_WORKERS ? (size_t)processors : HS__MOST_WORKERS;
     return workers < parts ? workers : parts;
 }
 

@@ -76,7 +76,8 @@ hs__stored hs__archive_tensor(const hs__archive *archive, size_t index)
                         .dtype_name = hs_dtype_name(item.value.dtype),
                         .shape = hs_tensor_shape(&item.value),
                         .bytes = item.value.bytes,
-                        .data = item.value.data};
+                        .data = item.value.data,
+                        .memory = item.value.memory};
 }
 
 const char *hs__archive_name(const hs__archive *archive, size_t index)

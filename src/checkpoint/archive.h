@@ -34,10 +34,11 @@ typedef struct hs__stored {
     int32_t dtype;          /* may be unknown to this library */
     const char *dtype_name; /* hs_dtype_name, or if it is unknown, its number or name in the file */
     hs_shape shape;
-    size_t bytes;     /* in memory */
-    const void *data; /* of a snapshot: the value, which need not be read. Otherwise NULL */
-    uint32_t crc;     /* of the data in a bundle; otherwise 0 */
-    bool in_slices;   /* it is read by one thread */
+    size_t bytes;            /* in memory */
+    const void *data;        /* of a snapshot: the value, which need not be read. Otherwise NULL */
+    const hs_memory *memory; /* of `data`. NULL: the host's */
+    uint32_t crc;            /* of the data in a bundle; otherwise 0 */
+    bool in_slices;          /* it is read by one thread */
 } hs__stored;
 
 hs__stored hs__archive_tensor(const hs__archive *archive, size_t index);

@@ -7,10 +7,11 @@
 /* Background saves: a thread of the saver writes a snapshot, one at a time. During a save the saver belongs to the thread:
  * all other functions of the saver wait for it first, except hs_saver_poll and a save that is skipped or replaces it.
  *
- * The session's thread copies small variables and states (hs__snapshot_take), and a large variable that a step is about to
- * change. Later it polls the result, and records it. The saver's thread copies the other variables, makes all steps of
- * saver.h, and sets the result. Further threads write one data file each, if there are several (shards.c). A file of more
- * than 2 MiB has one that writes while the other fills the buffers (base/stream.c). */
+ * The session's thread copies variables and states (hs__snapshot_take). Large variables are copied by several threads, or
+ * with `overlap` later by the saver's thread, unless a step is about to change them. Later the session's thread polls the
+ * result, and records it. The saver's thread makes all steps of saver.h, and sets the result. Further threads write one
+ * data file each, if there are several (shards.c). A file of more than 2 MiB has one that writes while the other fills the
+ * buffers (base/stream.c). */
 
 typedef struct hs__background hs__background;
 

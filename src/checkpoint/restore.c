@@ -25,9 +25,10 @@ typedef struct {
     bool is_slice; /* the variable is only this box of the tensor: */
     hs__box box;
     size_t bytes;
-    size_t offset;     /* of its value in restoring.data */
-    const void *value; /* in restoring.data or in the archive; NULL: it is read when it is written */
-    hs_tensor memory;  /* the variable's own; without data: the value is copied into the variable */
+    size_t offset;           /* of its value in restoring.data */
+    const void *value;       /* in restoring.data or in the archive; NULL: it is read when it is written */
+    const hs_memory *device; /* of a value in the archive. NULL: it is in host memory */
+    hs_tensor memory;        /* the variable's own; without data: the value is copied into the variable */
 } matched;
 
 typedef struct {
@@ -322,7 +323,9 @@ static hs_code locate_variables(restoring *r, hs_error *err)
     uint64_t states = 0;
     for (size_t i = 0; i < r->n; i++) {
         matched *item = &r->items[i];
-        item->value = hs__archive_tensor(r->archive, item->tensor).data;
+        const hs__stored stored = hs__archive_tensor(r->archive, item->tensor);
+        item->value = stored.data;
+        item->device = stored.memory;
         hs_code code = hs__archive_locate(r->archive, item->tensor, box_of(item), &item->bytes, err);
         if (code)
             return code;
@@ -401,7 +404,7 @@ static hs_code write_variables(restoring *r, hs_error *err)
         if (value == r->copy && (code = hs__archive_read(r->archive, item->tensor, box_of(item), r->copy, err)))
             break;
         hs_tensor tensor = hs_tensor_of(item->variable.dtype, item->variable.shape, value);
-        tensor.memory = is_lent ? item->memory.memory : NULL;
+        tensor.memory = is_lent ? item->memory.memory : item->device;
         code = hs__session_write(r->session, item->index, item->variable.name, &tensor, err);
     }
     const hs_tensor none = {.data = NULL};

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hs__snapshot_take adds one item after the other. Deferred variables are copied by hs__snapshot_complete, or by
- * before_write. Then the snapshot is the source of a save, or an archive (archive.c). */
+/* hs__snapshot_take adds one item after the other. Deferred variables are copied by hs__snapshot_complete, in several
+ * threads at the end of hs__snapshot_take or later in one, or by before_write. Then the snapshot is the source of a save,
+ * or an archive (archive.c). */
+#define _DEFAULT_SOURCE /* madvise */
 #include "checkpoint/snapshot.h"
 
 #include "base/device.h"
+#include "base/parallel.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Smaller variables are never deferred: copying them costs less than a guard. Strings are not either: their texts are
  * elsewhere in memory. */
 enum { LARGE = 1 << 16 };
+
+/* malloc gets larger blocks from the system, and returns them when they are freed. */
+enum { MAPPED = 32 << 20 };
 
 /* Bytes for the names of some thousand variables and their alignment. */
 enum { ROOM_FOR_NAMES = 1 << 20 };
@@ -19,7 +27,7 @@ typedef enum { DEFERRED, BEING_COPIED, COPIED } item_state;
 struct hs__snapshot_item {
     size_t name, data, texts; /* offsets in the snapshot's data; `texts`: what the strings point to */
     hs_tensor value;          /* its data is the variable's memory until it is copied */
-    void *block; /* the copy of a deferred variable on a device, on the device or on the host. NULL: it is in the data */
+    void *block; /* the copy of a variable on a device, on the device or on the host. NULL: it is in the data */
     bool on_device;
     bool is_slice, follows, nonfinite;
     hs_variable_slice slice;
@@ -142,7 +150,8 @@ static hs_code defer(hs__snapshot *snapshot, const hs__save_item *from, hs_error
     return HS_OK;
 }
 
-static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, hs__copying copying, hs_error *err)
+/* `defers`: a large value is copied later. */
+static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, bool defers, hs_error *err)
 {
     const hs_tensor *value = &from->value;
     struct hs__snapshot_item item = {.value = *value,
@@ -158,12 +167,12 @@ static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, hs__copyin
         hs__reserve(snapshot->env, &snapshot->items, &snapshot->capacity, snapshot->n + 1, sizeof *snapshot->items, err);
     if (code || (code = append(snapshot, from->name, strlen(from->name) + 1, &item.name, err)))
         return code;
-    if (copying != HS__COPY_TO_HOST && value->bytes && value->memory && value->memory->duplicate) {
+    if (value->bytes && value->memory && value->memory->duplicate) {
         item.state = DEFERRED;
         snapshot->device_bytes += value->bytes;
         if ((code = defer(snapshot, from, err)))
             return code;
-    } else if (copying == HS__COPY_LATER && from->borrowed && value->bytes >= LARGE && value->dtype != HS_STRING) {
+    } else if (defers && value->bytes >= LARGE && value->dtype != HS_STRING) {
         item.state = DEFERRED;
         if ((code = append_room(snapshot, value->bytes, &item.data, err)) || (code = defer(snapshot, from, err)))
             return code;
@@ -185,7 +194,7 @@ static hs_code add(hs__snapshot *snapshot, const hs__save_item *from, hs__copyin
 /* hs__visit_item_fn */
 static hs_code add_state(void *user, const hs__save_item *from, hs_error *err)
 {
-    return add(user, from, HS__COPY_TO_HOST, err);
+    return add(user, from, false, err);
 }
 
 /* Begins a copy on the device. If it has no room, copies to the host. */
@@ -249,6 +258,13 @@ hs_code hs__snapshot_complete(hs__snapshot *snapshot, hs_error *err)
     return code;
 }
 
+/* hs__do_part. The parts share the variables. */
+static hs_code complete_part(void *snapshot, size_t worker, size_t part, hs_error *err)
+{
+    (void)worker, (void)part;
+    return hs__snapshot_complete(snapshot, err);
+}
+
 /* The copies have begun. Lets the devices finish them before later work of the program. */
 static void hold_devices(hs__snapshot *snapshot)
 {
@@ -297,31 +313,44 @@ static void point_to_texts(const hs__snapshot *snapshot)
     }
 }
 
-hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, hs__copying copying, hs_error *err)
+/* A copy to fresh memory waits for the system, which clears each page. With huge pages it waits less often. */
+static void advise_huge_pages(unsigned char *data, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const size_t before_page = (0 - (uintptr_t)data) % (size_t)sysconf(_SC_PAGESIZE);
+    if (bytes >= MAPPED)
+        madvise(data + before_page, bytes - before_page, MADV_HUGEPAGE);
+#else
+    (void)data, (void)bytes;
+#endif
+}
+
+hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool later, hs_error *err)
 {
     const hs_raw_session *session = list->session;
     const hs__item_source from = hs__save_list_source(list);
     empty(snapshot);
-    if (copying == HS__COPY_LATER && !session->ops.guard)
-        copying = HS__COPY_ON_DEVICE;
+    later &= session->ops.guard != NULL;
     /* allocates all memory at once, because growing doubles it; if that fails, the data grow */
-    const uint64_t on_host = from.bytes - (copying == HS__COPY_TO_HOST ? 0 : list->device_bytes);
+    const uint64_t on_host = from.bytes - list->device_bytes;
     size_t bytes = on_host < SIZE_MAX / 2 ? (size_t)on_host + ROOM_FOR_NAMES : 0;
     if (bytes > snapshot->data_capacity) {
         hs__free(snapshot->env, snapshot->data); /* it is empty: a realloc would copy without need */
         snapshot->data = hs__realloc(snapshot->env, NULL, bytes, 1);
         snapshot->data_capacity = snapshot->data ? bytes : 0;
+        advise_huge_pages(snapshot->data, snapshot->data_capacity);
     }
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < from.n; i++) {
         hs__save_item item;
         if (!(code = from.variable(from.self, i, &item, err)))
-            code = add(snapshot, &item, copying, err);
+            code = add(snapshot, &item, later ? item.borrowed : item.stays, err);
     }
     snapshot->n_variables = snapshot->n;
     snapshot->holds = snapshot->device_bytes > 0;
-    if (!code && copying == HS__COPY_ON_DEVICE) {
-        code = hs__snapshot_complete(snapshot, err);
+    if (!code && !later) {
+        const size_t workers = hs__workers_for(atomic_load(&snapshot->n_deferred), snapshot->bytes);
+        code = hs__in_parallel(workers, workers, complete_part, snapshot, err);
         hold_devices(snapshot);
     }
     if (!code && atomic_load(&snapshot->n_deferred)) { /* before the states, whose providers may run something */

@@ -35,18 +35,13 @@ typedef struct hs__snapshot {
 int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env);
 void hs__snapshot_free(hs__snapshot *snapshot);
 
-typedef enum {
-    HS__COPY_TO_HOST,   /* copies everything, to the host */
-    HS__COPY_ON_DEVICE, /* begins copies on devices, and copies the rest */
-    HS__COPY_LATER      /* defers variables on devices and large ones, if the backend has write guards */
-} hs__copying;
-
-/* Copies the variables and states of the list, and adopts its graph; both have the same env. On failure the snapshot is
+/* Copies the variables and states of the list, and adopts its graph; both have the same env. Copies on devices are begun.
+ * `later`: variables on devices and large ones are deferred, if the backend has write guards. On failure the snapshot is
  * empty. */
-hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, hs__copying copying, hs_error *err);
+hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool later, hs_error *err);
 /* Copies the deferred variables, or waits until another thread has. Fails if one could not be copied. */
 hs_code hs__snapshot_complete(hs__snapshot *snapshot, hs_error *err);
-/* Frees the copies of deferred variables on devices. The snapshot cannot be read any more. */
+/* Frees the copies of variables on devices. The snapshot cannot be read any more. */
 void hs__snapshot_release(hs__snapshot *snapshot);
 /* The item of that index. The snapshot must be complete, as for its source. Valid until it changes. */
 hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at);

@@ -38,7 +38,7 @@ static hs_code fill(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
     copy->whole = false;
     hs_code code = hs__save_list_make(&list, &session->env, &COPIED, session, err);
     if (!code)
-        code = hs__snapshot_take(&copy->snapshot, &list, HS__COPY_TO_HOST, err);
+        code = hs__snapshot_take(&copy->snapshot, &list, false, err);
     hs__save_list_free(&list);
     if (code)
         return code;

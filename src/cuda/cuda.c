@@ -5,7 +5,8 @@
  *   stream      copies                                           waits for
  *   copies      between variables or values and the host,        the work of the program at the last mark
  *               and kernels
- *   background  variables on the device, then from there to host the mark, before the first copy of a save */
+ *   background  variables on the device, then from there to host the mark, before the first copy of a save
+ *               such copies back to the variables                the mark */
 #include <hooksess/cuda.h>
 
 #include "cuda/driver.h"
@@ -300,6 +301,25 @@ static void release(void *user, void *copy)
         pthread_mutex_unlock(&cuda->lock);
 }
 
+/* On the stream that frees the copy. */
+static hs_code restore_memory(void *user, void *device, const void *copy, size_t bytes, hs_error *err)
+{
+    hs_cuda *cuda = user;
+    const CUdeviceptr to = (CUdeviceptr)device;
+    hs_code code = enter(cuda, err);
+    if (code)
+        return code;
+    if (!(code = check(cuda, to, bytes, err)) &&
+        !(code = CALL(cuda, cuStreamWaitEvent, cuda->background, cuda->ready, 0)) &&
+        !(code = CALL(cuda, cuMemcpyDtoDAsync, to, (CUdeviceptr)copy, bytes, cuda->background)) &&
+        !(code = CALL(cuda, cuEventRecord, cuda->duplicated, cuda->background)))
+        code = CALL(cuda, cuStreamWaitEvent, cuda->program, cuda->duplicated, 0);
+    if (code) /* the program does not wait for the copy, if it has begun */
+        cuda->driver->cuStreamSynchronize(cuda->background);
+    leave(cuda);
+    return code;
+}
+
 /* If the stream cannot wait, the host does: the program must not write to memory that is read. */
 static void hold(void *user)
 {
@@ -431,7 +451,8 @@ static hs_cuda *create(const hs_cuda_options *given, hs_error *err)
     cuda->memory = (hs_memory)HS_INIT(hs_memory, .device_type = 2, .device_id = options.device, .to_host = to_host,
                                       .from_host = from_host, .wait = wait, .mark = mark, .allocate_host = allocate_host,
                                       .free_host = free_host, .duplicate = duplicate_memory, .release = release,
-                                      .hold = hold, .allocate = allocate, .count_nonfinite = count_nonfinite, .user = cuda);
+                                      .hold = hold, .restore = restore_memory, .allocate = allocate,
+                                      .count_nonfinite = count_nonfinite, .user = cuda);
     if (open_device(cuda, options.device, err)) {
         hs_error_prefix(err, "hs_cuda_new: device %d", (int)options.device);
         hs_cuda_free(cuda);

@@ -138,11 +138,17 @@ static hs_code no_copy(void *user, void *host, const void *device, size_t bytes,
     return HS_OK;
 }
 
+static void no_hold(void *user)
+{
+    (void)user;
+}
+
 static void variables_are_checked(void **state)
 {
     bare *b = *state;
     double x;
     hs_memory half = HS_INIT(hs_memory), one_way = HS_INIT(hs_memory, .to_host = no_copy), no_size = {.to_host = no_copy};
+    hs_memory no_restore = HS_INIT(hs_memory, .to_host = no_copy, .from_host = no_copy, .hold = no_hold);
     no_size.from_host = no_copy;
     const struct {
         hs_variable_def def;
@@ -158,6 +164,8 @@ static void variables_are_checked(void **state)
         {HS_INIT(hs_variable_def, .name = "i", .dtype = HS_DOUBLE, .data = &x, .memory = &one_way),
          "to_host and from_host"},
         {HS_INIT(hs_variable_def, .name = "j", .dtype = HS_DOUBLE, .data = &x, .memory = &no_size), "HS_INIT(hs_memory"},
+        {HS_INIT(hs_variable_def, .name = "k", .dtype = HS_DOUBLE, .data = &x, .memory = &no_restore),
+         "variable 'k': memory has only some of duplicate, release, hold, restore and wait"},
         {HS_INIT(hs_variable_def, .dtype = HS_DOUBLE), "the name of a new variable is NULL"},
         {{.name = "h", .dtype = HS_DOUBLE}, "HS_INIT(hs_variable_def"},
     };

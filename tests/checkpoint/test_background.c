@@ -105,6 +105,50 @@ static void a_background_save_writes_the_values_at_its_call(void **state)
     assert_true(model_is(&f->m, 1));
 }
 
+/* Variables that several threads copy. */
+enum { LARGE_VARIABLES = 5, LARGE_ELEMENTS = (2 << 20) / sizeof(float) + 1 };
+
+/* From the end, so that a copy that is still being made does not stay ahead of it. */
+static void set_all(float *values, float value)
+{
+    for (size_t i = (size_t)LARGE_VARIABLES * LARGE_ELEMENTS; i-- > 0;)
+        values[i] = value + (float)(i / LARGE_ELEMENTS);
+}
+
+static void large_variables_are_copied_before_the_call_returns(void **state)
+{
+    fixture *f = *state;
+    static const char *const names[LARGE_VARIABLES] = {"a", "b", "c", "d", "e"};
+    const hs_save_options options = HS_INIT(hs_save_options, .background = true, .no_meta_graph = true);
+    float *values = malloc(sizeof *values * LARGE_VARIABLES * LARGE_ELEMENTS),
+          *saved = malloc(sizeof *saved * LARGE_ELEMENTS);
+    hs_graph *graph = hs_graph_new(&f->t.env);
+    for (size_t i = 0; i < LARGE_VARIABLES; i++)
+        hs_graph_variable(graph, names[i], HS_FLOAT, HS_SHAPE(LARGE_ELEMENTS), values + i * LARGE_ELEMENTS);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
+    assert_ok(f->err.code, &f->err);
+    for (int step = 1; step <= 2; step++) { /* into fresh memory, and into memory of the save before */
+        set_all(values, (float)step);
+        assert_ok(hs_saver_save(f->saver, hs_session_raw(session), test_path(f->directory, "model.ckpt"), step, &options,
+                                &f->err),
+                  &f->err);
+        set_all(values, -1);
+        assert_finished(f, step);
+        hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, step, NULL), &f->err);
+        for (size_t v = 0; v < LARGE_VARIABLES; v++) {
+            assert_ok(hs_checkpoint_read(reader, names[v], saved, sizeof *saved * LARGE_ELEMENTS, &f->err), &f->err);
+            for (size_t i = 0; i < LARGE_ELEMENTS; i++)
+                if (saved[i] != (float)step + (float)v)
+                    fail_msg("element %zu of %s is %g", i, names[v], saved[i]);
+        }
+        hs_checkpoint_close(reader);
+    }
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    free(values);
+    free(saved);
+}
+
 static void a_background_save_writes_the_same_file_as_a_foreground_save(void **state)
 {
     fixture *f = *state;
@@ -423,6 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(a_background_save_writes_the_values_at_its_call),
+        with_fixture(large_variables_are_copied_before_the_call_returns),
         with_fixture(a_background_save_writes_the_same_file_as_a_foreground_save),
         with_fixture(a_save_waits_for_the_previous_one),
         with_fixture(a_busy_saver_may_skip_a_save),

@@ -109,7 +109,7 @@ static hs_code take_from(fixture2 *f, hs__snapshot *snapshot, hs_session *sessio
     if (!code)
         code = hs__meta_graph(&f->t.env, hs_graph_backend(f->graph), f->saver, &list.meta, &f->err);
     if (!code)
-        code = hs__snapshot_take(snapshot, &list, overlap ? HS__COPY_LATER : HS__COPY_TO_HOST, &f->err);
+        code = hs__snapshot_take(snapshot, &list, overlap, &f->err);
     hs__save_list_free(&list);
     return code;
 }

@@ -180,7 +180,7 @@ static void a_save_may_be_cancelled_at_any_tensor(void **state)
     use_shards(f, 3);
     assert_int_equal(hs__snapshot_init(&snapshot, &f->t.env), 0);
     assert_ok(hs__save_list_make(&list, &f->t.env, &f->saver->selection, hs_session_raw(w.session), &f->err), &f->err);
-    assert_ok(hs__snapshot_take(&snapshot, &list, HS__COPY_TO_HOST, &f->err), &f->err);
+    assert_ok(hs__snapshot_take(&snapshot, &list, false, &f->err), &f->err);
     hs__save_list_free(&list);
     hs__item_source source = hs__snapshot_source(&snapshot);
     hs__save_request request = {.prefix = test_path(f->directory, "wall"),

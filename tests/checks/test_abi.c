@@ -62,7 +62,7 @@ FROZEN(hs_hparams_metric, 56);
 FROZEN(hs_writer_status, 1088);
 ENDS(hs_env, files, 104);
 ENDS(hs_file_system_ops, remove_directory, 128);
-ENDS(hs_memory, user, 112);
+ENDS(hs_memory, user, 120);
 ENDS(hs_state_provider, reshard, 80);
 ENDS(hs_run_args, reserved_kind, 48);
 ENDS(hs_run_options, reserved, 48);

@@ -6,9 +6,11 @@ target_include_directories(fake_cuda_driver PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} 
 target_link_libraries(fake_cuda_driver PRIVATE Threads::Threads)
 set_target_properties(fake_cuda_driver PROPERTIES OUTPUT_NAME cuda SOVERSION 1 C_VISIBILITY_PRESET default
                                                   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
-hooksess_test(cuda cuda)
-target_sources(test_cuda_cuda PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
-target_link_libraries(test_cuda_cuda PRIVATE fake_cuda_driver)
+foreach(module cuda state_copy)
+  hooksess_test(cuda ${module})
+  target_sources(test_cuda_${module} PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
+  target_link_libraries(test_cuda_${module} PRIVATE fake_cuda_driver)
+endforeach()
 
 # The same tests over the driver that is installed. tests/gpu copies this folder to a machine with a GPU. Here the stand-in is the one
 # that is installed.
@@ -17,7 +19,7 @@ if(NOT HOOKSESS_SANITIZE)
   hooksess_compile_options(real_cuda_driver)
   target_include_directories(real_cuda_driver PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_options(real_cuda_driver INTERFACE -Wl,--wrap=dlsym)
-  foreach(module IN ITEMS cuda)
+  foreach(module IN ITEMS cuda state_copy)
     add_executable(gpu_test_${module} ${CMAKE_CURRENT_LIST_DIR}/test_${module}.c $<TARGET_OBJECTS:hooksess_cuda_objects>)
     hooksess_compile_options(gpu_test_${module})
     set_target_properties(gpu_test_${module} PROPERTIES OUTPUT_NAME test_${module} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/gpu)
