@@ -10,6 +10,7 @@ foreach(module cuda state_copy)
   hooksess_test(cuda ${module})
   target_sources(test_cuda_${module} PRIVATE $<TARGET_OBJECTS:hooksess_cuda_objects>)
   target_link_libraries(test_cuda_${module} PRIVATE fake_cuda_driver)
+  set_tests_properties(cuda/${module} PROPERTIES TIMEOUT 900) # minutes under the thread sanitizer
 endforeach()
 
 # The same tests over the driver that is installed. tests/gpu copies this folder to a machine with a GPU. Here the stand-in is the one
