@@ -299,9 +299,11 @@ double hs_run_values_number(const hs_run_values *values, size_t index)
     const hs_tensor *value = hs_run_values_tensor(values, index);
     char element[16]; /* the size of the largest type */
     hs_tensor host;
-    if (!value || value->dtype == HS_STRING || value->bytes < hs_dtype_size(value->dtype))
+    if (!value || !value->memory)
+        return hs_tensor_number(value, 0);
+    if (value->dtype == HS_STRING || value->bytes < hs_dtype_size(value->dtype))
         return (double)NAN;
-    if (value->memory && value->bytes > HS__SHARED_COPY) { /* copies only the element */
+    if (value->bytes > HS__SHARED_COPY) { /* copies only the element */
         hs_tensor first = hs_tensor_of(value->dtype, HS_SCALAR, value->data);
         first.memory = value->memory;
         host = hs_tensor_of(value->dtype, HS_SCALAR, element);
