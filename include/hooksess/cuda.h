@@ -38,7 +38,7 @@ typedef struct hs_cuda hs_cuda;
 
 typedef struct hs_cuda_options {
     size_t size;
-    void *stream;   /* of the program, a cudaStream_t or a CUstream. Borrowed. NULL: the default stream */
+    void *stream;   /* of the program, a cudaStream_t or a CUstream. Borrowed until hs_cuda_free. NULL: the default */
     int32_t device; /* its number, from 0 */
     int32_t reserved_device;
     const hs_env *env; /* memory. NULL: the default. Copied */
@@ -48,7 +48,7 @@ typedef struct hs_cuda_options {
 /* Loads the driver, and retains the device's primary context. One object for each device and stream. `err` NULL: logs the
  * error. A graph with a variable of NULL instead of an object cannot be opened. */
 HS_API hs_cuda *hs_cuda_new(const hs_cuda_options *options, hs_error *err);
-/* Frees the object, after the graphs that use it. NULL is allowed. */
+/* Frees the object, after the graphs, copies of the state and savers that use it. NULL is allowed. */
 HS_API void hs_cuda_free(hs_cuda *cuda);
 /* Returns the device for hs_variable_def.memory and hs_tensor.memory, valid until the object is freed. */
 HS_API const hs_memory *hs_cuda_memory(const hs_cuda *cuda);

@@ -14,8 +14,9 @@ hs_code hs__check_memory(const char *what, const char *name, const hs_memory *me
     if (!memory)
         return HS_OK;
     if (memory->size < sizeof *memory || !memory->to_host || !memory->from_host)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s '%s': memory needs HS_INIT(hs_memory, ...), to_host and from_host", what, name);
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "%s '%s': memory needs HS_INIT(hs_memory, ...), to_host and from_host; or hs_cuda_new has failed", what, name);
     const int copies = !!memory->duplicate + !!memory->release + !!memory->hold + !!memory->restore;
     if (copies && (copies < 4 || !memory->wait))
         return hs_error_set(err, HS_INVALID_ARGUMENT,

@@ -201,8 +201,8 @@ hs_code hs__background_save(const hs__save_request *request, hs__save_list *list
     b->request.prefix = b->prefix;
     b->request.options.state_file = b->state_file;
     b->request.cancel = &b->cancel;
-    if ((code = hs__snapshot_take(&b->snapshot, list, options->overlap || list->session->guards_updates, err)) ||
-        (request->sums && (code = hs__rank_sums_gather(request->sums, err))))
+    if ((request->sums && (code = hs__rank_sums_gather(request->sums, err))) ||
+        (code = hs__snapshot_take(&b->snapshot, list, options->overlap || list->session->guards_updates, err)))
         return code;
     hs__rank_sums_free(&b->sums);
     if (request->sums) {

@@ -74,11 +74,13 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     model = Gpt()
-    figures = {}
+    figures, units = {}, {"torch_tokens_per_s": "1/s", "over_torch": "1"}
 
     def benchmark(rounds, *file):
         out = subprocess.run([options.benchmark, str(options.threads), str(rounds), *file], check=True, capture_output=True, text=True).stdout
-        return {figure["name"]: figure["value"] for figure in map(json.loads, out.splitlines())}
+        lines = [json.loads(line) for line in out.splitlines()]
+        units.update((figure["name"], figure["unit"]) for figure in lines)
+        return {figure["name"]: figure["value"] for figure in lines}
 
     with tempfile.TemporaryDirectory() as directory:
         path = str(pathlib.Path(directory, "first"))
@@ -106,7 +108,7 @@ def main():
         for name, value in row.items():
             figures.setdefault(name, []).append(value)
     for name, values in figures.items():
-        print(json.dumps({"name": name, "value": statistics.median(values)}))
+        print(json.dumps({"name": name, "value": float(f"{statistics.median(values):.3g}"), "unit": units[name]}))
 
 
 if __name__ == "__main__":
