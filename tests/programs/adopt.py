@@ -96,7 +96,7 @@ class Readme:
         self.assertEqual(shown, diff)
         added = [line for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
         self.assertLessEqual(len(added), self.most_added)
-        self.assertIn(f"{len(added)} more lines", readme)
+        self.assertIn(f"adds {len(added)} lines", readme)
         if SOURCE.name != "adopt":
             self.assertRegex((SOURCE.parent / "README.md").read_text(),
                              rf"\n\| \[{SOURCE.name}\]\({SOURCE.name}\) \|.*\| {len(added)} \|\n")
