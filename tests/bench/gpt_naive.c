@@ -23,7 +23,7 @@ struct naive {
     float *memory;
 };
 
-static float *take(float *base, size_t *used, size_t n)
+static float *next_floats(float *base, size_t *used, size_t n)
 {
     float *at = base ? base + *used : NULL;
     *used += n;
@@ -34,32 +34,32 @@ static void place_block(struct naive *n, struct values *v, float *base, size_t *
 {
     const struct gpt *m = n->model;
     size_t row = (size_t)n->rows * (size_t)m->width;
-    v->in = take(base, used, row);
-    v->norm_1 = take(base, used, row);
-    v->qkv = take(base, used, 3 * row);
-    v->attention = take(base, used, (size_t)m->heads * (size_t)n->rows * (size_t)m->context);
-    v->mixed = take(base, used, row);
-    v->middle = take(base, used, row);
-    v->norm_2 = take(base, used, row);
-    v->hidden = take(base, used, 4 * row);
-    v->active = take(base, used, 4 * row);
+    v->in = next_floats(base, used, row);
+    v->norm_1 = next_floats(base, used, row);
+    v->qkv = next_floats(base, used, 3 * row);
+    v->attention = next_floats(base, used, (size_t)m->heads * (size_t)n->rows * (size_t)m->context);
+    v->mixed = next_floats(base, used, row);
+    v->middle = next_floats(base, used, row);
+    v->norm_2 = next_floats(base, used, row);
+    v->hidden = next_floats(base, used, 4 * row);
+    v->active = next_floats(base, used, 4 * row);
 }
 
 static size_t place(struct naive *n, float *base)
 {
     const struct gpt *m = n->model;
     size_t used = 0, row = (size_t)n->rows * (size_t)m->width;
-    n->parameters = take(base, &used, m->n_parameters);
-    n->gradients = take(base, &used, m->n_parameters);
-    n->mean = take(base, &used, m->n_parameters);
-    n->square = take(base, &used, m->n_parameters);
+    n->parameters = next_floats(base, &used, m->n_parameters);
+    n->gradients = next_floats(base, &used, m->n_parameters);
+    n->mean = next_floats(base, &used, m->n_parameters);
+    n->square = next_floats(base, &used, m->n_parameters);
     for (int i = 0; i < m->layers; i++)
         place_block(n, &n->blocks[i], base, &used);
-    n->blocks[m->layers].in = take(base, &used, row);
+    n->blocks[m->layers].in = next_floats(base, &used, row);
     place_block(n, &n->d, base, &used);
-    n->norm_f = take(base, &used, row);
-    n->d_norm_f = take(base, &used, row);
-    n->logits = take(base, &used, (size_t)n->rows * VOCABULARY);
+    n->norm_f = next_floats(base, &used, row);
+    n->d_norm_f = next_floats(base, &used, row);
+    n->logits = next_floats(base, &used, (size_t)n->rows * VOCABULARY);
     return used;
 }
 

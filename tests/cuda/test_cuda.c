@@ -2,6 +2,7 @@
 /* A training in the memory of a device, over a stand-in for CUDA's driver. */
 #define _GNU_SOURCE /* fork, with cmocka's headers */
 #include "cuda/fake_driver.h"
+#include "cuda/gate.h"
 #include "support/test.h"
 
 #include <hooksess/cuda.h>
@@ -521,37 +522,12 @@ static void assert_save_fails(program *p, hs_code code, const char *message)
                HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = (p)->directory, .every_n_steps = 2, .max_to_keep = HS_NEVER, \
                                             .background = true)))
 
-/* A kernel that does not change the variables, and ends when the gate is open. */
-static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
-static bool gate_is_open, gate_timed_out;
-
-static void forward(void *of)
-{
-    struct timespec until;
-    (void)of;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 60;
-    pthread_mutex_lock(&gate_lock);
-    while (!gate_is_open && !gate_timed_out)
-        gate_timed_out = pthread_cond_timedwait(&gate_changed, &gate_lock, &until) != 0;
-    pthread_mutex_unlock(&gate_lock);
-}
-
-static void set_gate(bool open)
-{
-    pthread_mutex_lock(&gate_lock);
-    gate_is_open = open;
-    pthread_cond_broadcast(&gate_changed);
-    pthread_mutex_unlock(&gate_lock);
-}
-
 /* Steps that only change the variables after hs_step_before_update. */
 static void guarded_steps(program *p, int64_t last)
 {
     while (p->step < last && hs_step_begin(p->session)) {
         allocate_moments(p);
-        fake_cuda_launch(p->stream, forward, NULL, 0);
+        fake_cuda_launch(p->stream, wait_at_gate, NULL, 0);
         hs_step_before_update(p->session);
         fake_cuda_launch(p->stream, kernel, &(arguments){p->parameters, p->moments, p->loss, p->bad_at}, sizeof(arguments));
         hs_step_end(p->session);

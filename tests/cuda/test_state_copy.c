@@ -2,12 +2,12 @@
 /* Copies of the state on the device, for rollbacks and the best state. In sessions that save nothing, over a stand-in for
  * CUDA's driver. */
 #include "cuda/fake_driver.h"
+#include "cuda/gate.h"
 #include "support/test.h"
 
 #include <hooksess/cuda.h>
 
 #include <math.h>
-#include <pthread.h>
 
 enum { N = 1 << 16, ILLEGAL_ADDRESS = 700 };
 
@@ -278,31 +278,6 @@ static void the_best_state_is_copied_on_the_device(void **state)
 
 /* Copies that the program makes. */
 
-/* A kernel that ends when the gate is open. */
-static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
-static bool gate_is_open, gate_timed_out;
-
-static void wait_at_gate(void *of)
-{
-    struct timespec until;
-    (void)of;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 60;
-    pthread_mutex_lock(&gate_lock);
-    while (!gate_is_open && !gate_timed_out)
-        gate_timed_out = pthread_cond_timedwait(&gate_changed, &gate_lock, &until) != 0;
-    pthread_mutex_unlock(&gate_lock);
-}
-
-static void open_gate(void)
-{
-    pthread_mutex_lock(&gate_lock);
-    gate_is_open = true;
-    pthread_cond_broadcast(&gate_changed);
-    pthread_mutex_unlock(&gate_lock);
-}
-
 /* The copy and its restore are behind the gate, in their order among the kernels. */
 static void the_host_waits_for_no_copy(void **state)
 {
@@ -318,7 +293,7 @@ static void the_host_waits_for_no_copy(void **state)
     assert_ok(hs_raw_session_restore_copy(raw, copy, &p->err), &p->err);
     launch(p, kernel);
     hs_state_copy_free(copy);
-    open_gate();
+    set_gate(true);
     assert_initial_and(p, 2);
     assert_false(gate_timed_out);
 }
