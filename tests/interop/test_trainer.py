@@ -470,9 +470,9 @@ class Terminal:
     def write(self, text):
         os.write(self.descriptor, text.encode())
 
-    def read_until(self, text):
-        """Reads until the program has written the text, or has ended."""
-        while text not in self.output:
+    def read_until(self, expression):
+        """Reads until what the program has written matches the regular expression, or the program has ended."""
+        while not re.search(expression, self.output):
             try:
                 more = os.read(self.descriptor, 1 << 16)
             except OSError:  # the program has ended
@@ -505,7 +505,7 @@ class Readme(Run):
     def run_in_terminal(self, typed=None):
         terminal = Terminal(["examples/run"], self.project, self.environment())
         if typed:
-            terminal.read_until("epoch 3/10")
+            terminal.read_until("epoch 3/10.*\n")  # the whole line: the terminal shows ^C where the cursor is
             terminal.write(typed)
         code = terminal.finish()
         # Saves every 10 seconds depend on the time.
