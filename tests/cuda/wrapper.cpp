@@ -2,6 +2,7 @@
 /* wrapper DIRECTORY: hs::cuda, over the stand-in for CUDA's driver. Trains twice, the second time from a checkpoint. */
 #include <hooksess/hooksess.hpp>
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -19,8 +20,14 @@ namespace
 
 constexpr int N = 1000;
 
+struct generator {
+    int64_t next;
+    short position, unused[3];
+};
 struct arguments {
     float *weights, *loss;
+    __half *scale;
+    generator *generators;
 };
 
 void step(void *of)
@@ -29,6 +36,11 @@ void step(void *of)
     float *weights = static_cast<float *>(fake_cuda_show(a->weights));
     for (int i = 0; i < N; i++)
         weights[i] += static_cast<float>(i);
+    auto *scale = static_cast<__half *>(fake_cuda_show(a->scale));
+    auto *second = static_cast<generator *>(fake_cuda_show(a->generators)) + 1;
+    *scale = __float2half(__half2float(*scale) + 0.5f);
+    second->next++;
+    CHECK(__half2float(*scale) == 0.5f * weights[1] && second->next == static_cast<int64_t>(weights[1]));
     *static_cast<float *>(fake_cuda_show(a->loss)) = weights[1];
 }
 
@@ -36,11 +48,17 @@ void step(void *of)
 std::vector<float> train(const std::string &directory, int64_t last)
 {
     float *weights, *loss;
+    __half *scale;
+    generator *generators;
     cudaStream_t stream;
     cudaStreamCreate(&stream);
     cudaMalloc(&weights, N * sizeof(float));
     cudaMalloc(&loss, sizeof(float));
+    cudaMalloc(&scale, sizeof *scale);
+    cudaMalloc(&generators, 2 * sizeof *generators);
     cudaMemsetAsync(weights, 0, N * sizeof(float), stream);
+    cudaMemsetAsync(scale, 0, sizeof *scale, stream);
+    cudaMemsetAsync(generators, 0, 2 * sizeof *generators, stream);
 
     std::vector<float> losses;
     {
@@ -49,13 +67,15 @@ std::vector<float> train(const std::string &directory, int64_t last)
         int64_t steps = 0;
         g.global_step(steps);
         g.variable("weights", weights, {N}, device);
+        g.variable("scale", HS_HALF, scale, {}, device);
+        g.bytes("generators", generators, 2, device);
         g.value("loss", loss, {}, device);
         hs::session s = hs::hooked_session(
             g, HS_SESSION_OPTIONS(.checkpoint_dir = directory.c_str(),
                                   .hooks = HS_HOOKS(
                                       hs_checkpoint_saver(.checkpoint_dir = directory.c_str(), .every_n_steps = 5))));
         while (steps < last && s.step_begin()) {
-            const arguments a{weights, loss};
+            const arguments a{weights, loss, scale, generators};
             fake_cuda_launch(stream, step, &a, sizeof a);
             s.step_end();
             float now;
@@ -67,6 +87,8 @@ std::vector<float> train(const std::string &directory, int64_t last)
     }
     cudaFree(weights);
     cudaFree(loss);
+    cudaFree(scale);
+    cudaFree(generators);
     cudaStreamDestroy(stream);
     return losses;
 }
