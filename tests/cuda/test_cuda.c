@@ -953,6 +953,20 @@ static void memory_of_the_device_that_is_added_as_the_hosts_is_refused(void **st
     }
 }
 
+static void a_state_in_memory_of_the_device_is_refused(void **state)
+{
+    program *p = *state;
+    float on_host[4] = {0};
+    p->parameters = allocate(N);
+    p->graph = hs_graph_new(NULL);
+    hs_graph_bytes(p->graph, "seed", on_host, sizeof on_host);
+    hs_graph_bytes(p->graph, "generators", p->parameters, N * sizeof(float));
+    assert_null(hs_session_open(hs_graph_backend(p->graph), HS_SESSION_OPTIONS(), &p->err));
+    assert_says(
+        &p->err, HS_INVALID_ARGUMENT,
+        "state 'generators' is in memory of a CUDA device; add it with hs_cuda_variable (hooksess/cuda.h), as HS_UINT8");
+}
+
 #define over_driver(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -993,6 +1007,7 @@ int main(void)
         over_driver(no_memory_on_the_device_fails_the_restore),
         over_driver(a_graph_without_a_device_is_refused),
         over_driver(memory_of_the_device_that_is_added_as_the_hosts_is_refused),
+        over_driver(a_state_in_memory_of_the_device_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
