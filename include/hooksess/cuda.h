@@ -15,7 +15,7 @@
  * device is never synchronized. Saves and restores copy in pieces of at most 8 MiB through pinned memory. A save needs at
  * most 32 MiB of it, a restore 64 MiB, whatever the size of the variables; the object keeps it until it is freed.
  * Background saves first copy the variables on the device, except those for which it has no room besides a sixteenth of its
- * memory. They free the copies when the checkpoint is written. See hs_step_before_update.
+ * memory (hs_save_options.copy_limit). They free the copies when the checkpoint is written. See hs_step_before_update.
  *
  * NaN: hs_nan_tensor and hs_finite_guard look for it in large tensors by a kernel, without a copy.
  *

@@ -517,10 +517,10 @@ static void assert_save_fails(program *p, hs_code code, const char *message)
 
 /* Saves in the background. */
 
-#define start_background(p, has_parameters)                                                                                \
-    start_with((p), (has_parameters),                                                                                      \
+#define start_background(p, limit)                                                                                         \
+    start_with((p), true,                                                                                                  \
                HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = (p)->directory, .every_n_steps = 2, .max_to_keep = HS_NEVER, \
-                                            .background = true)))
+                                            .background = true, .copy_limit = (limit))))
 
 /* Steps that only change the variables after hs_step_before_update. */
 static void guarded_steps(program *p, int64_t last)
@@ -552,49 +552,90 @@ static void assert_saved(program *p, int64_t step)
     hs_checkpoint_close(saved);
 }
 
-/* Saves all steps up to 8 that are even. */
-static void saves_each_second_step(program *p, void (*steps)(program *p, int64_t last))
+static void use_new_directory(program *p)
+{
+    test_remove_directory(p->directory);
+    p->directory = test_make_directory();
+}
+
+/* Saves all steps up to 8 that are even. Returns the MiB of the host's memory that it needs. */
+static size_t saves_each_second_step(program *p, int64_t copy_limit, void (*steps)(program *p, int64_t last))
 {
     set_gate(true);
-    start_background(p, true);
+    start_background(p, copy_limit);
+    steps(p, 1);
+    p->peak = p->bytes;
+    const size_t before = p->bytes;
+    fake_cuda_pinned_peak();
     steps(p, 8);
     assert_int_equal(stop(p), HS_OK);
+    const size_t needed = p->peak - before + fake_cuda_pinned_peak();
     for (int64_t step = 2; step <= 8; step += 2)
         assert_saved(p, step);
+    return needed >> 20;
 }
+
+/* The variables have 32 MiB. Without a copy of them on the host, a save has the buffers of the file and those of pinned
+ * memory. */
+enum { LITTLE_MIB = 26 };
 
 static void saves_in_the_background_copy_on_the_device(void **state)
 {
     const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
-    saves_each_second_step(*state, guarded_steps);
+    const size_t needed = saves_each_second_step(*state, 0, guarded_steps);
     assert_true(fake_cuda_calls("cuMemcpyDtoDAsync_v2") >= before + 6); /* the last save is in the foreground */
+    assert_in_range(needed, 8, LITTLE_MIB);
 }
 
 static void a_program_that_does_not_announce_updates_is_saved_too(void **state)
 {
     const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
-    saves_each_second_step(*state, train_to);
+    saves_each_second_step(*state, 0, train_to);
     assert_true(fake_cuda_calls("cuMemcpyDtoDAsync_v2") >= before + 6);
 }
 
-static void without_room_on_the_device_saves_copy_to_the_host(void **state)
+static void without_room_on_the_device_saves_need_little_memory_of_the_host(void **state)
 {
+    void (*const programs[])(program *, int64_t) = {guarded_steps, train_to};
     const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
     fake_cuda_set_room((size_t)4 << 30);
-    saves_each_second_step(*state, guarded_steps);
+    for (int i = 0; i < 2; i++) {
+        assert_in_range(saves_each_second_step(*state, 0, programs[i]), 8, LITTLE_MIB);
+        use_new_directory(*state);
+    }
     assert_int_equal(fake_cuda_calls("cuMemcpyDtoDAsync_v2"), before);
+}
+
+static void without_room_on_the_device_the_update_waits_for_the_save(void **state)
+{
+    program *p = *state;
+    fake_cuda_set_room((size_t)4 << 30);
+    set_gate(true);
+    start_background(p, 0);
+    guarded_steps(p, 3);
+    assert_saved(p, 2);
+}
+
+static void a_save_may_copy_to_the_host_if_the_program_sets_a_limit(void **state)
+{
+    static const int64_t limits[] = {1 << 30, HS_NEVER};
+    fake_cuda_set_room((size_t)4 << 30);
+    for (int i = 0; i < 2; i++) {
+        assert_in_range(saves_each_second_step(*state, limits[i], guarded_steps), 32, 32 + LITTLE_MIB);
+        use_new_directory(*state);
+    }
 }
 
 static void the_device_may_run_out_of_memory_in_a_save(void **state)
 {
     fake_cuda_fail("cuMemAllocAsync", 4, CUDA_ERROR_OUT_OF_MEMORY, false);
-    saves_each_second_step(*state, guarded_steps);
+    assert_in_range(saves_each_second_step(*state, 0, guarded_steps), 8, LITTLE_MIB);
 }
 
 static void a_device_without_memory_pools_is_saved(void **state)
 {
     fake_cuda_fail("cuMemAllocAsync", 1, CUDA_ERROR_NOT_SUPPORTED, false);
-    saves_each_second_step(*state, guarded_steps);
+    assert_in_range(saves_each_second_step(*state, 0, guarded_steps), 8, LITTLE_MIB);
 }
 
 /* The work of step 1, the save of step 2 and its copies are behind the gate. */
@@ -602,7 +643,7 @@ static void the_training_thread_does_not_wait_for_the_device(void **state)
 {
     program *p = *state;
     set_gate(true);
-    start_background(p, true);
+    start_background(p, 0);
     guarded_steps(p, 1);
     cuStreamSynchronize(p->stream);
     set_gate(false);
@@ -614,25 +655,11 @@ static void the_training_thread_does_not_wait_for_the_device(void **state)
     assert_saved(p, 2);
 }
 
-static void background_saves_need_little_memory_of_the_host(void **state)
-{
-    program *p = *state;
-    set_gate(true);
-    start_background(p, true);
-    guarded_steps(p, 1);
-    p->peak = p->bytes;
-    const size_t before = p->bytes;
-    fake_cuda_pinned_peak();
-    guarded_steps(p, 4);
-    assert_in_range((p->peak - before + fake_cuda_pinned_peak()) >> 20, 8, 26); /* the variables have 32 */
-    assert_int_equal(stop(p), HS_OK);
-}
-
 static void a_failed_copy_on_the_device_keeps_the_checkpoint(void **state)
 {
     program *p = *state;
     set_gate(true);
-    start_background(p, true);
+    start_background(p, 0);
     guarded_steps(p, 2);
     guarded_steps(p, 3); /* has waited until the copies of step 2 were begun */
     fake_cuda_fail("cuMemcpyDtoDAsync_v2", 2, ILLEGAL_ADDRESS, true);
@@ -657,7 +684,7 @@ static void every_call_of_a_background_save_may_fail(void **state)
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (int nth = 1; nth <= 2; nth++) {
             set_gate(true);
-            start_background(p, true);
+            start_background(p, 0);
             fake_cuda_fail(calls[i], nth, CUDA_ERROR_OUT_OF_MEMORY, false); /* the library copies to the host */
             guarded_steps(p, 3);
             fake_cuda_fail(NULL, 0, 0, false);
@@ -666,8 +693,7 @@ static void every_call_of_a_background_save_may_fail(void **state)
                 assert_says(&p->err, HS_RESOURCE_EXHAUSTED, "CUDA_ERROR_OUT_OF_MEMORY");
             else if (hs_checkpoint_exists(NULL, test_path(p->directory, "model.ckpt-2"))) /* otherwise it was skipped */
                 assert_saved(p, 2);
-            test_remove_directory(p->directory);
-            p->directory = test_make_directory();
+            use_new_directory(p);
         }
 }
 
@@ -927,6 +953,20 @@ static void memory_of_the_device_that_is_added_as_the_hosts_is_refused(void **st
     }
 }
 
+static void a_state_in_memory_of_the_device_is_refused(void **state)
+{
+    program *p = *state;
+    float on_host[4] = {0};
+    p->parameters = allocate(N);
+    p->graph = hs_graph_new(NULL);
+    hs_graph_bytes(p->graph, "seed", on_host, sizeof on_host);
+    hs_graph_bytes(p->graph, "generators", p->parameters, N * sizeof(float));
+    assert_null(hs_session_open(hs_graph_backend(p->graph), HS_SESSION_OPTIONS(), &p->err));
+    assert_says(
+        &p->err, HS_INVALID_ARGUMENT,
+        "state 'generators' is in memory of a CUDA device; add it with hs_cuda_variable (hooksess/cuda.h), as HS_UINT8");
+}
+
 #define over_driver(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -946,11 +986,12 @@ int main(void)
         over_driver(a_search_on_a_device_that_failed_names_the_tensor),
         over_driver(saves_in_the_background_copy_on_the_device),
         over_driver(a_program_that_does_not_announce_updates_is_saved_too),
-        over_driver(without_room_on_the_device_saves_copy_to_the_host),
+        over_driver(without_room_on_the_device_saves_need_little_memory_of_the_host),
+        over_driver(without_room_on_the_device_the_update_waits_for_the_save),
+        over_driver(a_save_may_copy_to_the_host_if_the_program_sets_a_limit),
         over_driver(the_device_may_run_out_of_memory_in_a_save),
         over_driver(a_device_without_memory_pools_is_saved),
         over_driver(the_training_thread_does_not_wait_for_the_device),
-        over_driver(background_saves_need_little_memory_of_the_host),
         over_driver(a_failed_copy_on_the_device_keeps_the_checkpoint),
         over_driver(every_call_of_a_background_save_may_fail),
         over_driver(host_memory_is_an_error),
@@ -966,6 +1007,7 @@ int main(void)
         over_driver(no_memory_on_the_device_fails_the_restore),
         over_driver(a_graph_without_a_device_is_refused),
         over_driver(memory_of_the_device_that_is_added_as_the_hosts_is_refused),
+        over_driver(a_state_in_memory_of_the_device_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
