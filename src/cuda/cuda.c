@@ -48,7 +48,8 @@ struct hs_cuda {
     CUevent duplicated;          /* the last duplicate */
     pthread_mutex_t lock;        /* guards the lists and the kernels, and keeps the calls of one copy together */
     pinned *pinned;
-    bool marked; /* since the last copy: the stream `copies` does not wait for `ready` yet */
+    bool marked;       /* since the last copy: the stream `copies` does not wait for `ready` yet */
+    CUmemoryPool pool; /* of the duplicates. NULL: not created */
     duplicate *duplicates;
     CUmodule kernels; /* NULL: not loaded */
     CUfunction find_nonfinite;
@@ -247,11 +248,20 @@ static hs_code check_room(const hs_cuda *cuda, size_t bytes, hs_error *err)
     return code;
 }
 
+/* cuMemAlloc and cuMemFree may wait for all work of the device: a pool does not. The default pool of the device belongs to
+ * the program, which may let it keep freed memory. cuMemGetInfo counts this memory as used. */
+static hs_code create_pool(hs_cuda *cuda, hs_error *err)
+{
+    const CUmemPoolProps properties = {.allocation_type = 1, .location_type = 1, .device = cuda->device};
+    return cuda->pool ? HS_OK : CALL(cuda, cuMemPoolCreate, &cuda->pool, &properties);
+}
+
 static hs_code begin_duplicate(hs_cuda *cuda, CUdeviceptr from, duplicate *copy, hs_error *err)
 {
     hs_code code;
-    if ((code = check(cuda, from, copy->bytes, err)) || (code = check_room(cuda, copy->bytes, err)) ||
-        (code = CALL(cuda, cuMemAllocAsync, &copy->memory, copy->bytes, cuda->background)))
+    if ((code = check(cuda, from, copy->bytes, err)) || (code = create_pool(cuda, err)) ||
+        (code = check_room(cuda, copy->bytes, err)) ||
+        (code = CALL(cuda, cuMemAllocFromPoolAsync, &copy->memory, copy->bytes, cuda->pool, cuda->background)))
         return code;
     if ((code = CALL(cuda, cuStreamWaitEvent, cuda->background, cuda->ready, 0)) ||
         (code = CALL(cuda, cuMemcpyDtoDAsync, copy->memory, from, copy->bytes, cuda->background)) ||
@@ -281,6 +291,16 @@ static hs_code duplicate_memory(void *user, const void *device, size_t bytes, vo
     return code;
 }
 
+/* Usually no copy is in progress. Then the device has the memory back at the end. Otherwise the driver gives it back at the
+ * next call that waits for the device. */
+static void free_duplicate(const hs_cuda *cuda, CUdeviceptr memory)
+{
+    const hs__cuda_driver *driver = cuda->driver;
+    if (driver->cuStreamQuery(cuda->background) || driver->cuMemFree(memory)) /* which does not wait for copies */
+        driver->cuMemFreeAsync(memory, cuda->background);
+    driver->cuMemPoolTrimTo(cuda->pool, 0);
+}
+
 static void release(void *user, void *copy)
 {
     hs_cuda *cuda = user;
@@ -291,7 +311,7 @@ static void release(void *user, void *copy)
         if (found->memory == (CUdeviceptr)copy) {
             *at = found->next;
             if (entered)
-                cuda->driver->cuMemFreeAsync(found->memory, cuda->background);
+                free_duplicate(cuda, found->memory);
             hs_env_free(&cuda->env, found);
             break;
         }
@@ -489,6 +509,8 @@ void hs_cuda_free(hs_cuda *cuda)
             driver->cuEventDestroy(block->copied);
             hs_env_free(&env, block);
         }
+        if (cuda->pool)
+            driver->cuMemPoolDestroy(cuda->pool);
         if (cuda->ready)
             driver->cuEventDestroy(cuda->ready);
         if (cuda->copied)

@@ -14,6 +14,14 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+/* Allocation type 1 and location type 1: memory of the device. The other members are zero. */
+typedef struct {
+    int allocation_type, handle_types, location_type, device;
+    void *security;
+    unsigned char reserved[64];
+} CUmemPoolProps;
 
 enum {
     CUDA_SUCCESS = 0,
@@ -25,6 +33,7 @@ enum {
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+    CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_SYSTEM_NOT_READY = 802,
     CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
@@ -45,6 +54,7 @@ enum {
     F(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext * context))                                                          \
     F(cuStreamCreate, cuStreamCreate, (CUstream * stream, unsigned flags))                                                 \
     F(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream))                                                              \
+    F(cuStreamQuery, cuStreamQuery, (CUstream stream))                                                                     \
     F(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream))                                                         \
     F(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                              \
     F(cuEventCreate, cuEventCreate, (CUevent * event, unsigned flags))                                                     \
@@ -54,7 +64,11 @@ enum {
     F(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * memory, size_t bytes))                                                     \
     F(cuMemFree, cuMemFree_v2, (CUdeviceptr memory))                                                                       \
     F(cuMemGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total))                                                      \
-    F(cuMemAllocAsync, cuMemAllocAsync, (CUdeviceptr * memory, size_t bytes, CUstream stream))                             \
+    F(cuMemPoolCreate, cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties))                           \
+    F(cuMemPoolDestroy, cuMemPoolDestroy, (CUmemoryPool pool))                                                             \
+    F(cuMemPoolTrimTo, cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes_to_keep))                                         \
+    F(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync,                                                                    \
+      (CUdeviceptr * memory, size_t bytes, CUmemoryPool pool, CUstream stream))                                            \
     F(cuMemFreeAsync, cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))                                               \
     F(cuMemAllocHost, cuMemAllocHost_v2, (void **memory, size_t bytes))                                                    \
     F(cuMemFreeHost, cuMemFreeHost, (void *memory))                                                                        \

@@ -46,10 +46,18 @@ struct CUstream_st {
     unsigned seed;
 };
 
+/* Memory that it holds is not free for others. */
+struct CUmemPoolHandle_st {
+    size_t held, used; /* bytes; used ones are held, too */
+    size_t freed;      /* of the used ones, by streams, which the host has not observed */
+    struct CUmemPoolHandle_st *next;
+};
+
 typedef struct allocation {
     char *data;
     size_t bytes;
     CUdevice device;
+    CUmemoryPool pool; /* NULL: none */
     struct allocation *next;
 } allocation;
 
@@ -60,6 +68,7 @@ static _Thread_local int n_current;
 /* Guards what follows. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static allocation *allocations;
+static CUmemoryPool pools;
 static CUevent all_events; /* never freed: a stream may still use a destroyed one */
 static CUstream default_stream;
 
@@ -83,7 +92,23 @@ static bool find(CUdeviceptr address, size_t bytes, allocation *found)
     return is_found;
 }
 
+/* The host has waited for a stream, or has seen that it is empty. If it has waited, pools give back what they do not use.
+ */
+static void observe(bool waited)
+{
+    pthread_mutex_lock(&lock);
+    for (CUmemoryPool pool = pools; pool; pool = pool->next) {
+        pool->used -= pool->freed;
+        pool->freed = 0;
+        if (waited)
+            pool->held = pool->used;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 /* Streams. */
+
+static void run_record(operation *self);
 
 static void *work(void *user)
 {
@@ -100,9 +125,12 @@ static void *work(void *user)
         stream->busy = true;
         pthread_mutex_unlock(&stream->lock);
         nanosleep(&(struct timespec){.tv_nsec = rand_r(&stream->seed) % MOST_DELAY_NS}, NULL);
-        next->run(next);
-        free(next);
+        if (next->run != run_record)
+            next->run(next);
         pthread_mutex_lock(&stream->lock);
+        if (next->run == run_record) /* for a thread that has waited for the event, the stream is not busy */
+            next->run(next);
+        free(next);
         stream->busy = false;
         pthread_cond_broadcast(&stream->changed);
     }
@@ -164,7 +192,21 @@ CUresult cuStreamSynchronize(CUstream stream)
     while (stream->first || stream->busy)
         pthread_cond_wait(&stream->changed, &stream->lock);
     pthread_mutex_unlock(&stream->lock);
+    observe(true);
     return result;
+}
+
+CUresult cuStreamQuery(CUstream stream)
+{
+    ENTER();
+    stream = or_default(stream);
+    pthread_mutex_lock(&stream->lock);
+    const bool is_busy = stream->first || stream->busy;
+    pthread_mutex_unlock(&stream->lock);
+    if (is_busy)
+        return CUDA_ERROR_NOT_READY;
+    observe(false);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamDestroy_v2(CUstream stream)
@@ -251,6 +293,7 @@ CUresult cuEventSynchronize(CUevent event)
 {
     ENTER();
     wait_for(event, recorded(event));
+    observe(true);
     return CUDA_SUCCESS;
 }
 
@@ -264,22 +307,24 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 
 /* Memory. */
 
-CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes)
+static CUdeviceptr allocate(size_t bytes, CUmemoryPool pool)
 {
-    ENTER();
     allocation *made = malloc(sizeof *made);
-    *made = (allocation){malloc(bytes), bytes, n_current ? current[n_current - 1]->device : 0, NULL};
+    *made = (allocation){malloc(bytes), bytes, n_current ? current[n_current - 1]->device : 0, pool, NULL};
     pthread_mutex_lock(&lock);
     made->next = allocations;
     allocations = made;
+    if (pool) {
+        pool->used += bytes;
+        pool->held = pool->held < pool->used ? pool->used : pool->held;
+    }
     pthread_mutex_unlock(&lock);
-    *memory = (uintptr_t)made->data | HIDDEN;
-    return CUDA_SUCCESS;
+    return (uintptr_t)made->data | HIDDEN;
 }
 
-CUresult cuMemFree_v2(CUdeviceptr memory)
+/* Of a pool's memory, `is_observed` says that the host knows it to be free. */
+static CUresult release(CUdeviceptr memory, bool is_observed)
 {
-    ENTER();
     allocation *found = NULL;
     pthread_mutex_lock(&lock);
     for (allocation **at = &allocations; *at; at = &(*at)->next)
@@ -288,12 +333,29 @@ CUresult cuMemFree_v2(CUdeviceptr memory)
             *at = found->next;
             break;
         }
+    if (found && found->pool) {
+        *(is_observed ? &found->pool->used : &found->pool->freed) += is_observed ? 0 - found->bytes : found->bytes;
+        count_object(-1);
+    }
     pthread_mutex_unlock(&lock);
     if (!found)
         return CUDA_ERROR_INVALID_VALUE;
     free(found->data);
     free(found);
     return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes)
+{
+    ENTER();
+    *memory = allocate(bytes, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr memory)
+{
+    ENTER();
+    return release(memory, true);
 }
 
 static size_t room = (size_t)64 << 30;
@@ -310,24 +372,66 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     ENTER();
     pthread_mutex_lock(&lock);
     *free_bytes = room;
+    for (CUmemoryPool pool = pools; pool; pool = pool->next)
+        *free_bytes -= pool->held;
     *total = (size_t)64 << 30;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr *memory, size_t bytes, CUstream stream)
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    ENTER();
+    if (properties->allocation_type != 1 || properties->location_type != 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pool = calloc(1, sizeof **pool);
+    pthread_mutex_lock(&lock);
+    (*pool)->next = pools;
+    pools = *pool;
+    pthread_mutex_unlock(&lock);
+    count_object(1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    (void)enter(__func__);
+    observe(true);
+    pthread_mutex_lock(&lock);
+    CUmemoryPool *at = &pools;
+    while (*at != pool)
+        at = &(*at)->next;
+    *at = pool->next;
+    pthread_mutex_unlock(&lock);
+    if (pool->used)
+        abort(); /* a test that frees its memory later */
+    free(pool);
+    count_object(-1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep)
+{
+    ENTER();
+    pthread_mutex_lock(&lock);
+    if (pool->held > bytes_to_keep)
+        pool->held = pool->used < bytes_to_keep ? bytes_to_keep : pool->used;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     ENTER();
     (void)stream;
-    const CUresult result = cuMemAlloc_v2(memory, bytes);
-    count_object(!result);
-    return result;
+    *memory = allocate(bytes, pool);
+    count_object(1);
+    return CUDA_SUCCESS;
 }
 
 static void run_free(operation *self)
 {
-    cuMemFree_v2((uintptr_t)self->to | HIDDEN);
-    count_object(-1);
+    release((uintptr_t)self->to | HIDDEN, false);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)

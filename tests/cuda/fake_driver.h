@@ -22,14 +22,15 @@ CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *user), void *u
 void fake_cuda_fail(const char *name, int nth, CUresult result, bool sticky);
 /* Calls of a function so far. */
 int fake_cuda_calls(const char *name);
-/* Objects that exist: contexts that are retained, streams, events, modules, blocks of pinned memory and of cuMemAllocAsync.
+/* Objects that exist: contexts that are retained, streams, events, modules, blocks of pinned memory, pools and their
+ * blocks.
  */
 int fake_cuda_objects(void);
 /* The largest number of bytes of pinned memory since the last call. */
 size_t fake_cuda_pinned_peak(void);
 /* Bytes copied to the host since the last call. */
 size_t fake_cuda_copied(void);
-/* The free bytes of a device, of 64 GiB. At first all are. Allocations do not change them. */
+/* The free bytes of a device, of 64 GiB. At first all are. Pools that hold memory reduce them, other allocations do not. */
 void fake_cuda_set_room(size_t bytes);
 /* Runs a kernel on the stream, with a copy of `bytes` of arguments. */
 void fake_cuda_launch(CUstream stream, void (*kernel)(void *arguments), const void *arguments, size_t bytes);

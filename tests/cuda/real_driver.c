@@ -202,7 +202,8 @@ CUresult cuMemFree_v2(CUdeviceptr address)
 {
     ENTER();
     const CUresult result = REAL(cuMemFree)(address);
-    remove_memory(address);
+    if (!remove_memory(address) && !result)
+        count_object(-1); /* a block of a pool */
     return result;
 }
 
@@ -249,8 +250,11 @@ FORWARD(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, u
 FORWARD(cuEventCreate, cuEventCreate, (CUevent * event, unsigned flags), (event, flags), 1)
 FORWARD(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream), (event, stream), 0)
 FORWARD(cuEventSynchronize, cuEventSynchronize, (CUevent event), (event), 0)
-FORWARD(cuMemAllocAsync, cuMemAllocAsync, (CUdeviceptr * address, size_t bytes, CUstream stream), (address, bytes, stream),
-        1)
+FORWARD(cuStreamQuery, cuStreamQuery, (CUstream stream), (stream), 0)
+FORWARD(cuMemPoolCreate, cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties), (pool, properties), 1)
+FORWARD(cuMemPoolTrimTo, cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes_to_keep), (pool, bytes_to_keep), 0)
+FORWARD(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync,
+        (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream), (address, bytes, pool, stream), 1)
 FORWARD(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),
         (to, from, bytes, stream), 0)
 FORWARD(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
@@ -278,6 +282,7 @@ FORWARD_ALWAYS(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream), (str
 FORWARD_ALWAYS(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream), (stream), -1)
 FORWARD_ALWAYS(cuEventDestroy, cuEventDestroy_v2, (CUevent event), (event), -1)
 FORWARD_ALWAYS(cuModuleUnload, cuModuleUnload, (CUmodule module), (module), -1)
+FORWARD_ALWAYS(cuMemPoolDestroy, cuMemPoolDestroy, (CUmemoryPool pool), (pool), -1)
 FORWARD_ALWAYS(cuMemFreeAsync, cuMemFreeAsync, (CUdeviceptr address, CUstream stream), (address, stream), -1)
 FORWARD_ALWAYS(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device), (device), -1)
 

@@ -585,15 +585,57 @@ static void without_room_on_the_device_saves_copy_to_the_host(void **state)
     assert_int_equal(fake_cuda_calls("cuMemcpyDtoDAsync_v2"), before);
 }
 
+/* The room is that of one save's copies, besides the sixteenth that stays free. */
+static void each_save_finds_the_room_of_the_save_before(void **state)
+{
+    const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
+    fake_cuda_set_room(((size_t)4 << 30) + 2 * N * sizeof(float));
+    saves_each_second_step(*state, guarded_steps);
+    assert_true(fake_cuda_calls("cuMemcpyDtoDAsync_v2") >= before + 6);
+}
+
+static size_t free_bytes_of_device(void)
+{
+    size_t free_bytes, total;
+    assert_int_equal(cuMemGetInfo_v2(&free_bytes, &total), 0);
+    return free_bytes;
+}
+
+/* The first copy is released while it waits at the gate, the second one after the host has read it. */
+static void released_copies_give_their_memory_back(void **state)
+{
+    program *p = *state;
+    enum { BYTES = 64 << 20 };
+    void *copy;
+    char first;
+    p->parameters = allocate(BYTES / sizeof(float));
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    const hs_memory *memory = hs_cuda_memory(p->cuda);
+    const size_t before = free_bytes_of_device();
+    set_gate(false);
+    fake_cuda_launch(p->stream, wait_at_gate, NULL, 0);
+    assert_ok(memory->mark(memory->user, &p->err), &p->err);
+    assert_ok(memory->duplicate(memory->user, p->parameters, BYTES, &copy, &p->err), &p->err);
+    memory->release(memory->user, copy);
+    set_gate(true);
+    assert_ok(memory->duplicate(memory->user, p->parameters, BYTES, &copy, &p->err), &p->err);
+    assert_true(free_bytes_of_device() <= before - BYTES);
+    assert_ok(memory->to_host(memory->user, &first, copy, 1, &p->err), &p->err);
+    assert_ok(memory->wait(memory->user, &first, &p->err), &p->err);
+    memory->release(memory->user, copy);
+    assert_true(free_bytes_of_device() > before - BYTES / 2);
+    assert_false(gate_timed_out);
+}
+
 static void the_device_may_run_out_of_memory_in_a_save(void **state)
 {
-    fake_cuda_fail("cuMemAllocAsync", 4, CUDA_ERROR_OUT_OF_MEMORY, false);
+    fake_cuda_fail("cuMemAllocFromPoolAsync", 4, CUDA_ERROR_OUT_OF_MEMORY, false);
     saves_each_second_step(*state, guarded_steps);
 }
 
 static void a_device_without_memory_pools_is_saved(void **state)
 {
-    fake_cuda_fail("cuMemAllocAsync", 1, CUDA_ERROR_NOT_SUPPORTED, false);
+    fake_cuda_fail("cuMemPoolCreate", 1, CUDA_ERROR_NOT_SUPPORTED, false);
     saves_each_second_step(*state, guarded_steps);
 }
 
@@ -653,7 +695,8 @@ static void a_failed_copy_on_the_device_keeps_the_checkpoint(void **state)
 static void every_call_of_a_background_save_may_fail(void **state)
 {
     program *p = *state;
-    static const char *const calls[] = {"cuMemcpyDtoDAsync_v2", "cuMemAllocAsync", "cuMemGetInfo_v2", "cuStreamWaitEvent"};
+    static const char *const calls[] = {"cuMemcpyDtoDAsync_v2", "cuMemAllocFromPoolAsync", "cuMemGetInfo_v2",
+                                        "cuStreamWaitEvent"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (int nth = 1; nth <= 2; nth++) {
             set_gate(true);
@@ -947,6 +990,8 @@ int main(void)
         over_driver(saves_in_the_background_copy_on_the_device),
         over_driver(a_program_that_does_not_announce_updates_is_saved_too),
         over_driver(without_room_on_the_device_saves_copy_to_the_host),
+        over_driver(each_save_finds_the_room_of_the_save_before),
+        over_driver(released_copies_give_their_memory_back),
         over_driver(the_device_may_run_out_of_memory_in_a_save),
         over_driver(a_device_without_memory_pools_is_saved),
         over_driver(the_training_thread_does_not_wait_for_the_device),

@@ -198,7 +198,7 @@ static void without_room_on_the_device_the_copy_is_on_the_host(void **state)
 {
     program *p = *state;
     const int on_device = copies_on_device();
-    fake_cuda_fail("cuMemAllocAsync", 2, CUDA_ERROR_OUT_OF_MEMORY, false); /* room for one of the two */
+    fake_cuda_fail("cuMemAllocFromPoolAsync", 2, CUDA_ERROR_OUT_OF_MEMORY, false); /* room for one of the two */
     start_guarded(p);
     roll_back(p);
     assert_initial_and(p, 1);
