@@ -813,6 +813,25 @@ static void every_call_of_the_driver_may_fail(void **state)
     hs_host_copy_free(&copy);
 }
 
+static void a_lost_device_is_unavailable(void **state)
+{
+    program *p = *state;
+    static const CUresult results[] = {4, 46, 214, 220, 226, 802, 805, 806, 807, 808, 809, 810, 911};
+    p->parameters = allocate(4);
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SHAPE(4), p->parameters), host;
+    value.memory = hs_cuda_memory(p->cuda);
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        hs_host_copy copy = {0};
+        char number[16];
+        snprintf(number, sizeof number, "(%d)", results[i]);
+        fake_cuda_fail("cuEventSynchronize", 1, results[i], true);
+        assert_fails(hs_tensor_host(&value, &copy, &host, &p->err), HS_UNAVAILABLE, &p->err, number);
+        fake_cuda_fail(NULL, 0, 0, false);
+        hs_host_copy_free(&copy);
+    }
+}
+
 static void pinned_memory_is_allocated_later_if_it_was_exhausted(void **state)
 {
     program *p = *state;
@@ -1004,6 +1023,7 @@ int main(void)
         over_driver(memory_of_another_device_is_an_error),
         over_driver(a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint),
         over_driver(every_call_of_the_driver_may_fail),
+        over_driver(a_lost_device_is_unavailable),
         over_driver(pinned_memory_is_allocated_later_if_it_was_exhausted),
         over_driver(large_variables_need_little_memory_of_the_host),
         over_driver(a_variable_that_had_no_memory_is_cleared),
