@@ -64,12 +64,14 @@ static hs_code result(const hs_cuda *cuda, CUresult of, const char *what, hs_err
 }
 #define CALL(cuda, function, ...) result((cuda), (cuda)->driver->function(__VA_ARGS__), #function, err)
 
-/* HS_INVALID_ARGUMENT: the address is no memory of the device, or fewer bytes of it. The driver does not know the range of
- * every kind of memory. */
+/* HS_INVALID_ARGUMENT: the address is no memory of the device's primary context, or fewer bytes of it. Managed memory, and
+ * memory that the program has mapped itself or got from a pool, may belong to no context. Mapped memory may have several
+ * ranges, so only that of a context is compared. */
 static hs_code check(const hs_cuda *cuda, CUdeviceptr address, size_t bytes, hs_error *err)
 {
     const hs__cuda_driver *driver = cuda->driver;
     CUdevice device = cuda->device;
+    CUcontext context = NULL;
     CUdeviceptr start;
     size_t size;
     const CUresult found = driver->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
@@ -81,6 +83,12 @@ static hs_code check(const hs_cuda *cuda, CUdeviceptr address, size_t bytes, hs_
     if (device != cuda->device)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the address %#llx is memory of device %d, not of device %d", address,
                             device, cuda->device);
+    if (driver->cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) || !context)
+        return HS_OK;
+    if (context != cuda->context)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "the address %#llx is memory of a context that is not the primary one of device %d", address,
+                            device);
     if (!driver->cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) &&
         !driver->cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) && size - (address - start) < bytes)
         return hs_error_set(err, HS_INVALID_ARGUMENT,

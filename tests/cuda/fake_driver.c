@@ -15,10 +15,10 @@ enum { DEVICES = 2, MOST_DELAY_NS = 300000, PINNED_HEAD = 64 /* has the size */ 
 
 struct CUctx_st {
     CUdevice device;
-    int retained;
 };
 
 struct CUevent_st {
+    CUcontext context;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t recorded, done; /* how often it was recorded, and how often that has happened */
@@ -38,6 +38,7 @@ typedef struct operation {
 } operation;
 
 struct CUstream_st {
+    CUcontext context;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -53,10 +54,15 @@ struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
 };
 
+enum kind { DEVICE, POOL, MAPPED, MANAGED, ALLOCATED, REGISTERED };
+
 typedef struct allocation {
+    enum kind kind;
     char *data;
+    uintptr_t address; /* on the device */
     size_t bytes;
     CUdevice device;
+    CUcontext context; /* NULL: none */
     CUmemoryPool pool; /* NULL: none */
     struct allocation *next;
 } allocation;
@@ -72,6 +78,20 @@ static CUmemoryPool pools;
 static CUevent all_events; /* never freed: a stream may still use a destroyed one */
 static CUstream default_stream;
 
+/* The context that the thread uses. NULL: none. */
+static CUcontext used(void)
+{
+    return n_current ? current[n_current - 1] : NULL;
+}
+
+/* As ENTER, in a function that needs a context. */
+#define ENTER_CONTEXT()                                                                                                    \
+    do {                                                                                                                   \
+        ENTER();                                                                                                           \
+        if (!used())                                                                                                       \
+            return CUDA_ERROR_INVALID_CONTEXT;                                                                             \
+    } while (0)
+
 void *fake_cuda_show(const void *device)
 {
     return (void *)((uintptr_t)device & ~HIDDEN);
@@ -80,11 +100,10 @@ void *fake_cuda_show(const void *device)
 /* The allocation that contains the bytes. NULL: none. */
 static bool find(CUdeviceptr address, size_t bytes, allocation *found)
 {
-    const char *data = fake_cuda_show((void *)(uintptr_t)address);
     bool is_found = false;
     pthread_mutex_lock(&lock);
-    for (const allocation *a = allocations; address & HIDDEN && a && !is_found; a = a->next)
-        if (data >= a->data && data < a->data + a->bytes && bytes <= (size_t)(a->data + a->bytes - data)) {
+    for (const allocation *a = allocations; a && !is_found; a = a->next)
+        if (address >= a->address && address - a->address < a->bytes && bytes <= a->bytes - (address - a->address)) {
             *found = *a;
             is_found = true;
         }
@@ -138,13 +157,14 @@ static void *work(void *user)
     return NULL;
 }
 
-static CUstream start_stream(void)
+static CUstream start_stream(CUcontext context)
 {
     static unsigned seed;
     CUstream stream = calloc(1, sizeof *stream);
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     stream->last = &stream->first;
+    stream->context = context;
     stream->seed = ++seed;
     pthread_create(&stream->thread, NULL, work, stream);
     return stream;
@@ -154,7 +174,7 @@ static CUstream or_default(CUstream stream)
 {
     pthread_mutex_lock(&lock);
     if (!stream && !default_stream)
-        default_stream = start_stream();
+        default_stream = start_stream(&contexts[0]);
     if (!stream)
         stream = default_stream;
     pthread_mutex_unlock(&lock);
@@ -177,9 +197,9 @@ static void push(CUstream stream, operation what, const void *arguments, size_t 
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
-    ENTER();
+    ENTER_CONTEXT();
     (void)flags;
-    *stream = start_stream();
+    *stream = start_stream(used());
     count_object(1);
     return CUDA_SUCCESS;
 }
@@ -198,7 +218,7 @@ CUresult cuStreamSynchronize(CUstream stream)
 
 CUresult cuStreamQuery(CUstream stream)
 {
-    ENTER();
+    ENTER_CONTEXT();
     stream = or_default(stream);
     pthread_mutex_lock(&stream->lock);
     const bool is_busy = stream->first || stream->busy;
@@ -258,9 +278,10 @@ static void run_wait(operation *self)
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
-    ENTER();
+    ENTER_CONTEXT();
     (void)flags;
     CUevent made = calloc(1, sizeof *made);
+    made->context = used();
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->changed, NULL);
     pthread_mutex_lock(&lock);
@@ -281,7 +302,10 @@ CUresult cuEventDestroy_v2(CUevent event)
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    ENTER();
+    ENTER_CONTEXT();
+    stream = or_default(stream);
+    if (stream->context != event->context)
+        return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&event->lock);
     uint64_t number = ++event->recorded;
     pthread_mutex_unlock(&event->lock);
@@ -291,7 +315,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 
 CUresult cuEventSynchronize(CUevent event)
 {
-    ENTER();
+    ENTER_CONTEXT();
     wait_for(event, recorded(event));
     observe(true);
     return CUDA_SUCCESS;
@@ -299,7 +323,7 @@ CUresult cuEventSynchronize(CUevent event)
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-    ENTER();
+    ENTER_CONTEXT();
     (void)flags;
     push(stream, (operation){.run = run_wait, .event = event, .number = recorded(event)}, NULL, 0);
     return CUDA_SUCCESS;
@@ -307,10 +331,18 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 
 /* Memory. */
 
-static CUdeviceptr allocate(size_t bytes, CUmemoryPool pool)
+/* `data` NULL: allocates it. */
+static CUdeviceptr allocate(enum kind kind, char *data, size_t bytes, CUmemoryPool pool)
 {
+    const bool is_hidden = kind != MANAGED && kind != ALLOCATED, has_context = kind == DEVICE || kind >= ALLOCATED;
     allocation *made = malloc(sizeof *made);
-    *made = (allocation){malloc(bytes), bytes, n_current ? current[n_current - 1]->device : 0, pool, NULL};
+    *made = (allocation){.kind = kind,
+                         .data = data ? data : malloc(bytes),
+                         .bytes = bytes,
+                         .device = used()->device,
+                         .context = has_context ? used() : NULL,
+                         .pool = pool};
+    made->address = (uintptr_t)made->data | (is_hidden ? HIDDEN : 0);
     pthread_mutex_lock(&lock);
     made->next = allocations;
     allocations = made;
@@ -319,7 +351,7 @@ static CUdeviceptr allocate(size_t bytes, CUmemoryPool pool)
         pool->held = pool->held < pool->used ? pool->used : pool->held;
     }
     pthread_mutex_unlock(&lock);
-    return (uintptr_t)made->data | HIDDEN;
+    return made->address;
 }
 
 /* Of a pool's memory, `is_observed` says that the host knows it to be free. */
@@ -328,7 +360,7 @@ static CUresult release(CUdeviceptr memory, bool is_observed)
     allocation *found = NULL;
     pthread_mutex_lock(&lock);
     for (allocation **at = &allocations; *at; at = &(*at)->next)
-        if (((uintptr_t)(*at)->data | HIDDEN) == memory) {
+        if ((*at)->address == memory) {
             found = *at;
             *at = found->next;
             break;
@@ -340,21 +372,70 @@ static CUresult release(CUdeviceptr memory, bool is_observed)
     pthread_mutex_unlock(&lock);
     if (!found)
         return CUDA_ERROR_INVALID_VALUE;
-    free(found->data);
+    if (found->kind != REGISTERED)
+        free(found->data);
     free(found);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes)
 {
-    ENTER();
-    *memory = allocate(bytes, NULL);
+    ENTER_CONTEXT();
+    *memory = allocate(DEVICE, NULL, bytes, NULL);
     return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *memory, size_t bytes, unsigned flags)
+{
+    ENTER_CONTEXT();
+    (void)flags;
+    *memory = allocate(MANAGED, NULL, bytes, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult fake_cuda_map(CUdeviceptr *memory, size_t bytes)
+{
+    ENTER_CONTEXT();
+    *memory = allocate(MAPPED, NULL, bytes, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    ENTER_CONTEXT();
+    (void)flags;
+    *memory = (void *)(uintptr_t)allocate(ALLOCATED, NULL, bytes, NULL);
+    count_object(1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
+{
+    ENTER_CONTEXT();
+    (void)flags;
+    allocate(REGISTERED, memory, bytes, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void *memory)
+{
+    ENTER_CONTEXT();
+    return release((uintptr_t)memory | HIDDEN, true);
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *memory, unsigned flags)
+{
+    ENTER_CONTEXT();
+    (void)flags;
+    allocation found;
+    *address = (uintptr_t)memory | HIDDEN;
+    return find(*address, 0, &found) || find(*address = (uintptr_t)memory, 0, &found) ? CUDA_SUCCESS
+                                                                                      : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr memory)
 {
-    ENTER();
+    ENTER_CONTEXT();
     return release(memory, true);
 }
 
@@ -369,7 +450,7 @@ void fake_cuda_set_room(size_t bytes)
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
-    ENTER();
+    ENTER_CONTEXT();
     pthread_mutex_lock(&lock);
     *free_bytes = room;
     for (CUmemoryPool pool = pools; pool; pool = pool->next)
@@ -422,9 +503,9 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep)
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-    ENTER();
+    ENTER_CONTEXT();
     (void)stream;
-    *memory = allocate(bytes, pool);
+    *memory = allocate(POOL, NULL, bytes, pool);
     count_object(1);
     return CUDA_SUCCESS;
 }
@@ -443,7 +524,7 @@ CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
 
 CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
 {
-    ENTER();
+    ENTER_CONTEXT();
     char *block = malloc(PINNED_HEAD + bytes);
     memcpy(block, &bytes, sizeof bytes);
     *memory = block + PINNED_HEAD;
@@ -455,12 +536,14 @@ CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
 CUresult cuMemFreeHost(void *memory)
 {
     (void)enter(__func__);
+    count_object(-1);
+    if (!release((uintptr_t)memory, true))
+        return CUDA_SUCCESS;
     char *block = (char *)memory - PINNED_HEAD;
     size_t bytes;
     memcpy(&bytes, block, sizeof bytes);
     count_pinned(0 - bytes);
     free(block);
-    count_object(-1);
     return CUDA_SUCCESS;
 }
 
@@ -468,21 +551,28 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
 {
     ENTER();
     allocation found;
-    if (!find(address, 0, &found))
+    if (!find(address, 0, &found) && !find(address | HIDDEN, 0, &found))
         return CUDA_ERROR_INVALID_VALUE;
-    const CUdeviceptr start = (uintptr_t)found.data | HIDDEN;
-    const unsigned on_device = 2;
-    enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
-    if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+    enum { MEMORY_TYPE = 2, IS_MANAGED = 8, ON_HOST = 1, ON_DEVICE = 2 };
+    const unsigned type = found.kind < ALLOCATED ? ON_DEVICE : ON_HOST;
+    const size_t half = found.bytes / 2;
+    if (found.kind == MAPPED) { /* in two ranges, as the program reserved them */
+        const bool is_second = address - found.address >= half;
+        found.address += is_second ? half : 0;
+        found.bytes = is_second ? found.bytes - half : half;
+    }
+    if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+        memcpy(value, &found.context, sizeof found.context);
+    else if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
         memcpy(value, &found.device, sizeof found.device);
     else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
-        memcpy(value, &start, sizeof start);
+        memcpy(value, &found.address, sizeof found.address);
     else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
         memcpy(value, &found.bytes, sizeof found.bytes);
     else if (attribute == MEMORY_TYPE)
-        memcpy(value, &on_device, sizeof on_device);
+        memcpy(value, &type, sizeof type);
     else if (attribute == IS_MANAGED)
-        *(unsigned char *)value = 0;
+        *(unsigned char *)value = found.kind == MANAGED;
     else
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -507,20 +597,20 @@ static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t byte
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    ENTER();
+    ENTER_CONTEXT();
     count_copied(bytes);
     return copy(from, to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-    ENTER();
+    ENTER_CONTEXT();
     return copy(to, (void *)(uintptr_t)to, from, bytes, stream);
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    ENTER();
+    ENTER_CONTEXT();
     return copy(from, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
@@ -573,7 +663,7 @@ typedef struct {
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-    ENTER();
+    ENTER_CONTEXT();
     if (strncmp(image, ".version ", 9) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     *module = malloc(sizeof **module);
@@ -592,7 +682,7 @@ CUresult cuModuleUnload(CUmodule module)
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    ENTER();
+    ENTER_CONTEXT();
     char entry[64];
     snprintf(entry, sizeof entry, ".visible .entry %s(", name);
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -614,7 +704,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters,
                         void **extra)
 {
-    ENTER();
+    ENTER_CONTEXT();
     launch what = {.function = function, .threads = (uint64_t)grid_x * block_x};
     if (!what.threads || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || shared_bytes || extra)
         return CUDA_ERROR_INVALID_VALUE;
@@ -673,8 +763,32 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
-    *context = n_current ? current[n_current - 1] : NULL;
+    *context = used();
     return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    ENTER();
+    (void)flags;
+    *context = malloc(sizeof **context);
+    (*context)->device = device;
+    count_object(1);
+    return cuCtxPushCurrent_v2(*context);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    ENTER();
+    free(context);
+    count_object(-1);
+    return CUDA_SUCCESS;
+}
+
+void fake_cuda_use(void)
+{
+    if (!used())
+        cuCtxPushCurrent_v2(&contexts[0]);
 }
 
 CUresult cuGetErrorName(CUresult result, const char **name)

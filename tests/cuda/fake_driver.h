@@ -15,7 +15,20 @@
 HS__CUDA_FUNCTIONS(HS__CUDA_DECLARATION)
 #undef HS__CUDA_DECLARATION
 CUresult cuCtxGetCurrent(CUcontext *context);
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+CUresult cuCtxDestroy_v2(CUcontext context);
+CUresult cuMemAllocManaged(CUdeviceptr *memory, size_t bytes, unsigned flags);
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags);
+CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags);
+CUresult cuMemHostUnregister(void *memory);
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *memory, unsigned flags);
 CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *user), void *user);
+
+/* Makes the primary context of device 0 the thread's if it has none, as CUDA's runtime does. */
+void fake_cuda_use(void);
+/* Allocates memory as a program does that maps it itself, in two ranges of addresses. cuMemFree frees it. On a GPU:
+ * CUDA_ERROR_NOT_SUPPORTED. */
+CUresult fake_cuda_map(CUdeviceptr *memory, size_t bytes);
 
 /* Lets call number `nth` of a function from now on fail, from 1 on. Sticky: all later calls fail, too, as after an illegal
  * address. `name` NULL: none fails. */

@@ -129,6 +129,7 @@ static int setup(void **state)
     pthread_mutex_init(&p->lock, NULL);
     fake_cuda_fail(NULL, 0, 0, false);
     fake_cuda_set_room((size_t)64 << 30);
+    fake_cuda_use();
     assert_int_equal(cuStreamCreate(&p->stream, 0), 0);
     p->loss = allocate(1);
     p->env = *hs_env_default();
@@ -767,6 +768,102 @@ static void memory_of_another_device_is_an_error(void **state)
     cuDevicePrimaryCtxRelease_v2(1);
 }
 
+static void memory_of_another_context_is_an_error(void **state)
+{
+    program *p = *state;
+    CUcontext other, popped;
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    release(&p->moments);
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    p->moments = allocate(N);
+    cuCtxPopCurrent_v2(&popped);
+    assert_save_fails(p, HS_INVALID_ARGUMENT, "is memory of a context that is not the primary one of device 0");
+    cuCtxPushCurrent_v2(other);
+    release(&p->moments);
+    cuCtxPopCurrent_v2(&popped);
+    cuCtxDestroy_v2(other);
+}
+
+static void memory_in_several_ranges_is_saved(void **state)
+{
+    program *p = *state;
+    CUdeviceptr mapped;
+    if (fake_cuda_map(&mapped, N * sizeof(float)))
+        test_skip("only over the stand-in");
+    p->moments = (float *)(uintptr_t)mapped;
+    fake_cuda_launch(p->stream, clear, &(arguments){.moments = p->moments}, sizeof(arguments));
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    assert_int_equal(stop(p), HS_OK);
+    assert_saved(p, 3);
+}
+
+/* Opens a session with memory of N parameters and the loss, which the host can read. It saves step 0, or restores. */
+static hs_session *open_shared(program *p, float **memory, float **loss, bool background)
+{
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    p->graph = hs_graph_new(&p->env);
+    hs_cuda_variable(p->cuda, p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), memory);
+    hs_cuda_value(p->cuda, p->graph, "loss", HS_FLOAT, HS_SCALAR, loss);
+    hs_graph_global_step(p->graph, NULL, NULL);
+    return hs_session_open(
+        hs_graph_backend(p->graph),
+        HS_SESSION_OPTIONS(.checkpoint_dir = p->directory,
+                           .hooks = HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = p->directory, .every_n_steps = 2,
+                                                                 .background = background),
+                                             HS_HOOK(.ops = &reader))),
+        &p->err);
+}
+
+static void assert_shared_memory_is_saved(program *p, float *device, float *host, bool background)
+{
+    float *loss = device + N;
+    for (int i = 0; i <= N; i++)
+        host[i] = (float)i;
+    assert_clears(&p->err, p->session = open_shared(p, &device, &loss, background));
+    n_losses = 0;
+    for (int i = 0; i < 3; i++) {
+        hs_step_begin(p->session);
+        hs_step_end(p->session);
+    }
+    assert_int_equal(n_losses, 3);
+    assert_true(losses[2] == N);
+    assert_int_equal(stop(p), HS_OK);
+    memset(host, 0, N * sizeof *host);
+    assert_clears(&p->err, p->session = open_shared(p, &device, &loss, background));
+    assert_int_equal(stop(p), HS_OK);
+    for (int i = 0; i <= N; i++)
+        if (host[i] != (float)i)
+            fail_msg("element %d is %g", i, host[i]);
+    test_remove_directory(p->directory);
+    p->directory = test_make_directory();
+}
+
+static void managed_memory_and_registered_memory_of_the_host_are_saved(void **state)
+{
+    program *p = *state;
+    enum { BYTES = (N + 1) * sizeof(float), ATTACH_GLOBAL = 1, DEVICE_MAP = 2 };
+    CUdeviceptr address;
+    void *allocated, *registered = malloc(BYTES);
+    for (int background = 0; background < 2; background++) {
+        assert_int_equal(cuMemAllocManaged(&address, BYTES, ATTACH_GLOBAL), 0);
+        assert_shared_memory_is_saved(p, (float *)(uintptr_t)address, (float *)(uintptr_t)address, background);
+        assert_int_equal(cuMemFree_v2(address), 0);
+
+        assert_int_equal(cuMemHostAlloc(&allocated, BYTES, DEVICE_MAP), 0);
+        assert_int_equal(cuMemHostGetDevicePointer_v2(&address, allocated, 0), 0);
+        assert_shared_memory_is_saved(p, (float *)(uintptr_t)address, allocated, background);
+        assert_int_equal(cuMemFreeHost(allocated), 0);
+
+        assert_int_equal(cuMemHostRegister_v2(registered, BYTES, DEVICE_MAP), 0);
+        assert_int_equal(cuMemHostGetDevicePointer_v2(&address, registered, 0), 0);
+        assert_shared_memory_is_saved(p, (float *)(uintptr_t)address, registered, background);
+        assert_int_equal(cuMemHostUnregister(registered), 0);
+    }
+    free(registered);
+}
+
 static void a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint(void **state)
 {
     program *p = *state;
@@ -1021,6 +1118,9 @@ int main(void)
         over_driver(freed_memory_is_an_error),
         over_driver(an_allocation_that_is_too_small_is_an_error),
         over_driver(memory_of_another_device_is_an_error),
+        over_driver(memory_of_another_context_is_an_error),
+        over_driver(memory_in_several_ranges_is_saved),
+        over_driver(managed_memory_and_registered_memory_of_the_host_are_saved),
         over_driver(a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint),
         over_driver(every_call_of_the_driver_may_fail),
         over_driver(a_lost_device_is_unavailable),

@@ -89,6 +89,7 @@ static int setup(void **state)
     program *p = calloc(1, sizeof *p);
     fake_cuda_fail(NULL, 0, 0, false);
     fake_cuda_set_room((size_t)64 << 30);
+    fake_cuda_use();
     assert_int_equal(cuStreamCreate(&p->stream, 0), 0);
     p->parameters = allocate(N);
     p->moments = allocate(N);

@@ -37,6 +37,7 @@ inline cudaError_t cudaSetDevice(int device)
 template <class T> cudaError_t cudaMalloc(T **memory, size_t bytes)
 {
     CUdeviceptr address;
+    fake_cuda_use();
     const cudaError_t result = cuMemAlloc_v2(&address, bytes);
     *memory = reinterpret_cast<T *>(static_cast<uintptr_t>(address));
     return result;
@@ -44,12 +45,17 @@ template <class T> cudaError_t cudaMalloc(T **memory, size_t bytes)
 template <class T> cudaError_t cudaMallocHost(T **memory, size_t bytes)
 {
     void *pinned;
+    fake_cuda_use();
     const cudaError_t result = cuMemAllocHost_v2(&pinned, bytes);
     *memory = static_cast<T *>(pinned);
     return result;
 }
 inline cudaError_t cudaFree(void *memory) { return memory ? cuMemFree_v2(reinterpret_cast<uintptr_t>(memory)) : cudaSuccess; }
-inline cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cuStreamCreate(stream, 0); }
+inline cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    fake_cuda_use();
+    return cuStreamCreate(stream, 0);
+}
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) { return cuStreamDestroy_v2(stream); }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return cuStreamSynchronize(stream); }
 inline cudaError_t cudaEventCreate(cudaEvent_t *event) { return cuEventCreate(event, 0); }
