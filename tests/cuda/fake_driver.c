@@ -2,6 +2,7 @@
 /* A stand-in for CUDA's driver (fake_driver.h). */
 #include "cuda/driver_calls.h"
 #include "cuda/kernels.c"
+#include "cuda/order.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ struct CUevent_st {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t recorded, done; /* how often it was recorded, and how often that has happened */
+    order_clock point;       /* of the last record */
     struct CUevent_st *next;
 };
 
@@ -39,6 +41,7 @@ typedef struct operation {
 
 struct CUstream_st {
     CUcontext context;
+    int number; /* order.h */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -165,6 +168,7 @@ static CUstream start_stream(CUcontext context)
     pthread_cond_init(&stream->changed, NULL);
     stream->last = &stream->first;
     stream->context = context;
+    stream->number = order_add_stream();
     stream->seed = ++seed;
     pthread_create(&stream->thread, NULL, work, stream);
     return stream;
@@ -181,6 +185,11 @@ static CUstream or_default(CUstream stream)
     return stream;
 }
 
+static void run_copy(operation *self)
+{
+    memcpy(self->to, self->from, self->bytes);
+}
+
 static void push(CUstream stream, operation what, const void *arguments, size_t bytes)
 {
     operation *added = malloc(sizeof *added + bytes);
@@ -188,6 +197,10 @@ static void push(CUstream stream, operation what, const void *arguments, size_t 
     if (bytes)
         memcpy(added->arguments, arguments, bytes);
     stream = or_default(stream);
+    if (what.run == run_copy) {
+        order_access(stream->number, (uintptr_t)what.from, what.bytes, false);
+        order_access(stream->number, (uintptr_t)what.to, what.bytes, true);
+    }
     pthread_mutex_lock(&stream->lock);
     *stream->last = added;
     stream->last = &added->next;
@@ -208,10 +221,12 @@ CUresult cuStreamSynchronize(CUstream stream)
 {
     const CUresult result = enter(__func__);
     stream = or_default(stream);
+    const order_clock point = order_now(stream->number);
     pthread_mutex_lock(&stream->lock);
     while (stream->first || stream->busy)
         pthread_cond_wait(&stream->changed, &stream->lock);
     pthread_mutex_unlock(&stream->lock);
+    order_host_waited(&point);
     observe(true);
     return result;
 }
@@ -220,11 +235,13 @@ CUresult cuStreamQuery(CUstream stream)
 {
     ENTER_CONTEXT();
     stream = or_default(stream);
+    const order_clock point = order_now(stream->number);
     pthread_mutex_lock(&stream->lock);
     const bool is_busy = stream->first || stream->busy;
     pthread_mutex_unlock(&stream->lock);
     if (is_busy)
         return CUDA_ERROR_NOT_READY;
+    order_host_waited(&point);
     observe(false);
     return CUDA_SUCCESS;
 }
@@ -237,6 +254,7 @@ CUresult cuStreamDestroy_v2(CUstream stream)
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
     pthread_join(stream->thread, NULL);
+    order_remove_stream(stream->number);
     pthread_mutex_destroy(&stream->lock);
     pthread_cond_destroy(&stream->changed);
     free(stream);
@@ -254,10 +272,11 @@ static void wait_for(CUevent event, uint64_t number)
     pthread_mutex_unlock(&event->lock);
 }
 
-static uint64_t recorded(CUevent event)
+static uint64_t recorded(CUevent event, order_clock *point)
 {
     pthread_mutex_lock(&event->lock);
     uint64_t number = event->recorded;
+    *point = event->point;
     pthread_mutex_unlock(&event->lock);
     return number;
 }
@@ -308,6 +327,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
         return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&event->lock);
     uint64_t number = ++event->recorded;
+    event->point = order_now(stream->number);
     pthread_mutex_unlock(&event->lock);
     push(stream, (operation){.run = run_record, .event = event, .number = number}, NULL, 0);
     return CUDA_SUCCESS;
@@ -316,7 +336,9 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 CUresult cuEventSynchronize(CUevent event)
 {
     ENTER_CONTEXT();
-    wait_for(event, recorded(event));
+    order_clock point;
+    wait_for(event, recorded(event, &point));
+    order_host_waited(&point);
     observe(true);
     return CUDA_SUCCESS;
 }
@@ -325,7 +347,11 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
     ENTER_CONTEXT();
     (void)flags;
-    push(stream, (operation){.run = run_wait, .event = event, .number = recorded(event)}, NULL, 0);
+    order_clock point;
+    const uint64_t number = recorded(event, &point);
+    stream = or_default(stream);
+    order_wait(stream->number, &point);
+    push(stream, (operation){.run = run_wait, .event = event, .number = number}, NULL, 0);
     return CUDA_SUCCESS;
 }
 
@@ -343,6 +369,7 @@ static CUdeviceptr allocate(enum kind kind, char *data, size_t bytes, CUmemoryPo
                          .context = has_context ? used() : NULL,
                          .pool = pool};
     made->address = (uintptr_t)made->data | (is_hidden ? HIDDEN : 0);
+    order_forget((uintptr_t)made->data, bytes);
     pthread_mutex_lock(&lock);
     made->next = allocations;
     allocations = made;
@@ -372,6 +399,7 @@ static CUresult release(CUdeviceptr memory, bool is_observed)
     pthread_mutex_unlock(&lock);
     if (!found)
         return CUDA_ERROR_INVALID_VALUE;
+    (found->kind == POOL && is_observed ? order_free : order_forget)((uintptr_t)found->data, found->bytes);
     if (found->kind != REGISTERED)
         free(found->data);
     free(found);
@@ -460,6 +488,14 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return CUDA_SUCCESS;
 }
 
+/* Work of the stream writes the allocation, if the address is in one. */
+static void access_all(CUstream stream, CUdeviceptr address)
+{
+    allocation found;
+    if (find(address, 0, &found))
+        order_access(or_default(stream)->number, (uintptr_t)found.data, found.bytes, true);
+}
+
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
     ENTER();
@@ -504,8 +540,8 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep)
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     ENTER_CONTEXT();
-    (void)stream;
     *memory = allocate(POOL, NULL, bytes, pool);
+    access_all(stream, *memory);
     count_object(1);
     return CUDA_SUCCESS;
 }
@@ -518,6 +554,7 @@ static void run_free(operation *self)
 CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
 {
     (void)enter(__func__);
+    access_all(stream, memory);
     push(stream, (operation){.run = run_free, .to = fake_cuda_show((void *)(uintptr_t)memory)}, NULL, 0);
     return CUDA_SUCCESS;
 }
@@ -543,6 +580,7 @@ CUresult cuMemFreeHost(void *memory)
     size_t bytes;
     memcpy(&bytes, block, sizeof bytes);
     count_pinned(0 - bytes);
+    order_forget((uintptr_t)memory, bytes);
     free(block);
     return CUDA_SUCCESS;
 }
@@ -576,11 +614,6 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
     else
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
-}
-
-static void run_copy(operation *self)
-{
-    memcpy(self->to, self->from, self->bytes);
 }
 
 static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t bytes, CUstream stream)
@@ -626,6 +659,11 @@ static void run_host_function(operation *self)
 
 void fake_cuda_launch(CUstream stream, void (*kernel)(void *arguments), const void *arguments, size_t bytes)
 {
+    for (size_t at = 0; at + sizeof(CUdeviceptr) <= bytes; at += sizeof(CUdeviceptr)) {
+        CUdeviceptr address;
+        memcpy(&address, (const char *)arguments + at, sizeof address);
+        access_all(stream, address);
+    }
     push(stream, (operation){.run = run_kernel, .kernel = kernel}, arguments, bytes);
 }
 
@@ -645,6 +683,7 @@ struct CUmod_st {
 struct CUfunc_st {
     const char *name;
     size_t parameters;
+    void (*access)(int stream, const uint64_t *parameters);
     void (*run)(uint64_t thread, uint64_t threads, const uint64_t *parameters);
 };
 
@@ -654,7 +693,15 @@ static void run_find_nonfinite(uint64_t thread, uint64_t threads, const uint64_t
                    parameters[3], fake_cuda_show((void *)(uintptr_t)parameters[4]));
 }
 
-static struct CUfunc_st functions[] = {{"hs_find_nonfinite", 5, run_find_nonfinite}};
+static void access_find_nonfinite(int stream, const uint64_t *parameters)
+{
+    const uint64_t *elements = fake_cuda_show((void *)(uintptr_t)parameters[0]),
+                   *found = fake_cuda_show((void *)(uintptr_t)parameters[4]);
+    order_access(stream, (uintptr_t)elements, parameters[1] * parameters[2], false);
+    order_access(stream, (uintptr_t)found, 4 * sizeof *found, true);
+}
+
+static struct CUfunc_st functions[] = {{"hs_find_nonfinite", 5, access_find_nonfinite, run_find_nonfinite}};
 
 typedef struct {
     CUfunction function;
@@ -710,6 +757,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < function->parameters; i++)
         memcpy(&what.parameters[i], parameters[i], sizeof what.parameters[i]);
+    function->access(or_default(stream)->number, what.parameters);
     push(stream, (operation){.run = run_launch}, &what, sizeof what);
     return CUDA_SUCCESS;
 }

@@ -8,8 +8,8 @@
 
 /* A stand-in for CUDA's driver with two devices. Memory of a device is memory of the host at hidden addresses: an access by
  * the host crashes. Each stream is a thread, which delays each of its operations by a random time. A test that links it
- * loads it as libcuda.so.1, and calls its functions as a program does. The thread sanitizer reports an access that no event
- * orders. */
+ * loads it as libcuda.so.1, and calls its functions as a program does. Work of two streams on the same memory without an
+ * order ends the test (order.h). */
 
 #define HS__CUDA_DECLARATION(name, symbol, parameters) CUresult symbol parameters;
 HS__CUDA_FUNCTIONS(HS__CUDA_DECLARATION)
@@ -45,7 +45,8 @@ size_t fake_cuda_pinned_peak(void);
 size_t fake_cuda_copied(void);
 /* The free bytes of a device, of 64 GiB. At first all are. Pools that hold memory reduce them, other allocations do not. */
 void fake_cuda_set_room(size_t bytes);
-/* Runs a kernel on the stream, with a copy of `bytes` of arguments. */
+/* Runs a kernel on the stream, with a copy of `bytes` of arguments. It may write the memory of the device at the pointers
+ * that are its arguments. */
 void fake_cuda_launch(CUstream stream, void (*kernel)(void *arguments), const void *arguments, size_t bytes);
 /* Where a kernel finds memory of the device. */
 void *fake_cuda_show(const void *device);
