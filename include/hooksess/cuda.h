@@ -4,8 +4,8 @@
 
 #include <hooksess/graph.h>
 
-/* Variables and values in the memory of a CUDA device. Link with libhooksess_cuda. It loads CUDA's driver (libcuda.so.1) in
- * hs_cuda_new(); to build it, and to compile this header, CUDA is not needed. See docs/guide/gpu.md.
+/* Variables and values in the memory of a CUDA device. Link with libhooksess_cuda. It loads CUDA's driver (libcuda.so.1, of
+ * CUDA 11.2 or newer) in hs_cuda_new(); to build it, and to compile this header, CUDA is not needed. See docs/guide/gpu.md.
  *
  *     hs_cuda *cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = stream), NULL);
  *     hs_cuda_variable(cuda, g, "parameters", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.device_memory);
@@ -25,7 +25,7 @@
  *   errors                  cause
  *   HS_INVALID_ARGUMENT     an address is not memory of this device, or its allocation is too small
  *   HS_RESOURCE_EXHAUSTED   no memory on the device, or no pinned memory
- *   HS_UNAVAILABLE          no driver, no device, or the device is lost
+ *   HS_UNAVAILABLE          no driver, an older driver, no device, or the device or its MPS server is lost
  *   HS_INTERNAL             another failure, also one of the program's earlier work on the device
  *
  * The message has the driver's name of the error and its text.

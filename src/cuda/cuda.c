@@ -48,7 +48,8 @@ struct hs_cuda {
     CUevent duplicated;          /* the last duplicate */
     pthread_mutex_t lock;        /* guards the lists and the kernels, and keeps the calls of one copy together */
     pinned *pinned;
-    bool marked; /* since the last copy: the stream `copies` does not wait for `ready` yet */
+    bool marked;       /* since the last copy: the stream `copies` does not wait for `ready` yet */
+    CUmemoryPool pool; /* of the duplicates. NULL: not created */
     duplicate *duplicates;
     CUmodule kernels; /* NULL: not loaded */
     CUfunction find_nonfinite;
@@ -63,12 +64,14 @@ static hs_code result(const hs_cuda *cuda, CUresult of, const char *what, hs_err
 }
 #define CALL(cuda, function, ...) result((cuda), (cuda)->driver->function(__VA_ARGS__), #function, err)
 
-/* HS_INVALID_ARGUMENT: the address is no memory of the device, or fewer bytes of it. The driver does not know the range of
- * every kind of memory. */
+/* HS_INVALID_ARGUMENT: the address is no memory of the device's primary context, or fewer bytes of it. Managed memory, and
+ * memory that the program has mapped itself or got from a pool, may belong to no context. Mapped memory may have several
+ * ranges, so only that of a context is compared. */
 static hs_code check(const hs_cuda *cuda, CUdeviceptr address, size_t bytes, hs_error *err)
 {
     const hs__cuda_driver *driver = cuda->driver;
     CUdevice device = cuda->device;
+    CUcontext context = NULL;
     CUdeviceptr start;
     size_t size;
     const CUresult found = driver->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
@@ -80,6 +83,12 @@ static hs_code check(const hs_cuda *cuda, CUdeviceptr address, size_t bytes, hs_
     if (device != cuda->device)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the address %#llx is memory of device %d, not of device %d", address,
                             device, cuda->device);
+    if (driver->cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) || !context)
+        return HS_OK;
+    if (context != cuda->context)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "the address %#llx is memory of a context that is not the primary one of device %d", address,
+                            device);
     if (!driver->cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) &&
         !driver->cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) && size - (address - start) < bytes)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -247,11 +256,20 @@ static hs_code check_room(const hs_cuda *cuda, size_t bytes, hs_error *err)
     return code;
 }
 
+/* cuMemAlloc and cuMemFree may wait for all work of the device: a pool does not. The default pool of the device belongs to
+ * the program, which may let it keep freed memory. cuMemGetInfo counts this memory as used. */
+static hs_code create_pool(hs_cuda *cuda, hs_error *err)
+{
+    const CUmemPoolProps properties = {.allocation_type = 1, .location_type = 1, .device = cuda->device};
+    return cuda->pool ? HS_OK : CALL(cuda, cuMemPoolCreate, &cuda->pool, &properties);
+}
+
 static hs_code begin_duplicate(hs_cuda *cuda, CUdeviceptr from, duplicate *copy, hs_error *err)
 {
     hs_code code;
-    if ((code = check(cuda, from, copy->bytes, err)) || (code = check_room(cuda, copy->bytes, err)) ||
-        (code = CALL(cuda, cuMemAllocAsync, &copy->memory, copy->bytes, cuda->background)))
+    if ((code = check(cuda, from, copy->bytes, err)) || (code = create_pool(cuda, err)) ||
+        (code = check_room(cuda, copy->bytes, err)) ||
+        (code = CALL(cuda, cuMemAllocFromPoolAsync, &copy->memory, copy->bytes, cuda->pool, cuda->background)))
         return code;
     if ((code = CALL(cuda, cuStreamWaitEvent, cuda->background, cuda->ready, 0)) ||
         (code = CALL(cuda, cuMemcpyDtoDAsync, copy->memory, from, copy->bytes, cuda->background)) ||
@@ -281,6 +299,16 @@ static hs_code duplicate_memory(void *user, const void *device, size_t bytes, vo
     return code;
 }
 
+/* Usually no copy is in progress. Then the device has the memory back at the end. Otherwise the driver gives it back at the
+ * next call that waits for the device. */
+static void free_duplicate(const hs_cuda *cuda, CUdeviceptr memory)
+{
+    const hs__cuda_driver *driver = cuda->driver;
+    if (driver->cuStreamQuery(cuda->background) || driver->cuMemFree(memory)) /* which does not wait for copies */
+        driver->cuMemFreeAsync(memory, cuda->background);
+    driver->cuMemPoolTrimTo(cuda->pool, 0);
+}
+
 static void release(void *user, void *copy)
 {
     hs_cuda *cuda = user;
@@ -291,7 +319,7 @@ static void release(void *user, void *copy)
         if (found->memory == (CUdeviceptr)copy) {
             *at = found->next;
             if (entered)
-                cuda->driver->cuMemFreeAsync(found->memory, cuda->background);
+                free_duplicate(cuda, found->memory);
             hs_env_free(&cuda->env, found);
             break;
         }
@@ -489,6 +517,8 @@ void hs_cuda_free(hs_cuda *cuda)
             driver->cuEventDestroy(block->copied);
             hs_env_free(&env, block);
         }
+        if (cuda->pool)
+            driver->cuMemPoolDestroy(cuda->pool);
         if (cuda->ready)
             driver->cuEventDestroy(cuda->ready);
         if (cuda->copied)
