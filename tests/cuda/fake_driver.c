@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEVICES = 2, MOST_DELAY_NS = 300000, PINNED_HEAD = 64 /* has the size */ };
+enum { DEVICES = 2, MOST_DELAY_NS = 300000 };
 #define HIDDEN ((uintptr_t)1 << 62)
 
 struct CUctx_st {
@@ -53,6 +53,12 @@ typedef struct allocation {
     struct allocation *next;
 } allocation;
 
+typedef struct pinned_block {
+    struct pinned_block *next;
+    size_t bytes;
+    _Alignas(64) char memory[];
+} pinned_block;
+
 static struct CUctx_st contexts[DEVICES] = {{.device = 0}, {.device = 1}};
 static _Thread_local CUcontext current[8];
 static _Thread_local int n_current;
@@ -60,6 +66,7 @@ static _Thread_local int n_current;
 /* Guards what follows. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static allocation *allocations;
+static pinned_block *pinned_blocks;
 static CUevent all_events; /* never freed: a stream may still use a destroyed one */
 static CUstream default_stream;
 
@@ -156,14 +163,19 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamSynchronize(CUstream stream)
+static void finish(CUstream stream)
 {
-    const CUresult result = enter(__func__);
     stream = or_default(stream);
     pthread_mutex_lock(&stream->lock);
     while (stream->first || stream->busy)
         pthread_cond_wait(&stream->changed, &stream->lock);
     pthread_mutex_unlock(&stream->lock);
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    const CUresult result = enter(__func__);
+    finish(stream);
     return result;
 }
 
@@ -340,9 +352,13 @@ CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
 CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
 {
     ENTER();
-    char *block = malloc(PINNED_HEAD + bytes);
-    memcpy(block, &bytes, sizeof bytes);
-    *memory = block + PINNED_HEAD;
+    pinned_block *block = malloc(sizeof *block + bytes);
+    *block = (pinned_block){.bytes = bytes};
+    pthread_mutex_lock(&lock);
+    block->next = pinned_blocks;
+    pinned_blocks = block;
+    pthread_mutex_unlock(&lock);
+    *memory = block->memory;
     count_object(1);
     count_pinned(bytes);
     return CUDA_SUCCESS;
@@ -351,13 +367,30 @@ CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
 CUresult cuMemFreeHost(void *memory)
 {
     (void)enter(__func__);
-    char *block = (char *)memory - PINNED_HEAD;
-    size_t bytes;
-    memcpy(&bytes, block, sizeof bytes);
-    count_pinned(0 - bytes);
-    free(block);
+    pinned_block **at = &pinned_blocks;
+    pthread_mutex_lock(&lock);
+    while (*at && (*at)->memory != memory)
+        at = &(*at)->next;
+    pinned_block *found = *at;
+    if (found)
+        *at = found->next;
+    pthread_mutex_unlock(&lock);
+    if (!found)
+        return CUDA_ERROR_INVALID_VALUE;
+    count_pinned(0 - found->bytes);
+    free(found);
     count_object(-1);
     return CUDA_SUCCESS;
+}
+
+static bool is_pinned(const char *address)
+{
+    pthread_mutex_lock(&lock);
+    const pinned_block *block = pinned_blocks;
+    while (block && !(address >= block->memory && address < block->memory + block->bytes))
+        block = block->next;
+    pthread_mutex_unlock(&lock);
+    return block != NULL;
 }
 
 CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
@@ -389,7 +422,8 @@ static void run_copy(operation *self)
     memcpy(self->to, self->from, self->bytes);
 }
 
-static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t bytes, CUstream stream)
+/* `host` NULL: between memory of devices. As in CUDA, a copy from or to other memory than pinned one ends in the call. */
+static CUresult copy(CUdeviceptr device, const void *host, void *to, const void *from, size_t bytes, CUstream stream)
 {
     allocation found;
     if (!find(device, bytes, &found)) {
@@ -398,6 +432,8 @@ static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t byte
     }
     push(stream, (operation){.run = run_copy, .to = fake_cuda_show(to), .from = fake_cuda_show(from), .bytes = bytes}, NULL,
          0);
+    if (host && !is_pinned(host))
+        finish(stream);
     return CUDA_SUCCESS;
 }
 
@@ -405,19 +441,19 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
 {
     ENTER();
     count_copied(bytes);
-    return copy(from, to, (const void *)(uintptr_t)from, bytes, stream);
+    return copy(from, to, to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     ENTER();
-    return copy(to, (void *)(uintptr_t)to, from, bytes, stream);
+    return copy(to, from, (void *)(uintptr_t)to, from, bytes, stream);
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     ENTER();
-    return copy(from, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, stream);
+    return copy(from, NULL, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
 static void run_kernel(operation *self)
@@ -553,6 +589,9 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
+    const CUresult result = enter(__func__);
+    if (result && result != 700) /* work that has failed before does not fail it */
+        return result;
     if (n_current == sizeof current / sizeof *current)
         abort(); /* a push without a pop */
     current[n_current++] = context;
