@@ -102,7 +102,7 @@ typedef struct hs_memory {
     /* The copies that begin later wait for the work that the program has enqueued, until the next call. The session's
      * thread calls it before it copies. NULL: to_host and from_host wait */
     hs_code (*mark)(void *user, hs_error *err);
-    /* Allocate and free host memory for copies in pieces, such as pinned memory. NULL: the library allocates it */
+    /* Allocate and free host memory for copies, such as pinned memory. NULL, or a failure: the library allocates it */
     hs_code (*allocate_host)(void *user, size_t bytes, void **host, hs_error *err);
     void (*free_host)(void *user, void *host);
     /* Copies of variables on the device, for background saves and hs_raw_session_copy_state. They need `wait`. `duplicate`

@@ -44,7 +44,6 @@ struct hs_cuda {
     CUstream program;
     CUstream copies, background; /* our own. NULL: none */
     CUevent ready;               /* the work of the program at the last mark */
-    CUevent copied;              /* the last copy from or to memory that is not pinned */
     CUevent duplicated;          /* the last duplicate */
     pthread_mutex_t lock;        /* guards the lists and the kernels, and keeps the calls of one copy together */
     pinned *pinned;
@@ -113,13 +112,13 @@ static void leave(hs_cuda *cuda)
     cuda->driver->cuCtxPopCurrent(&context);
 }
 
-/* The event of copies from and to the address. */
-static CUevent copied_at(const hs_cuda *cuda, const void *host)
+/* NULL: other memory of the host. */
+static pinned *find_pinned(const hs_cuda *cuda, const void *host)
 {
-    for (const pinned *block = cuda->pinned; block; block = block->next)
-        if (block->memory == host)
-            return block->copied;
-    return cuda->copied;
+    pinned *block = cuda->pinned;
+    while (block && block->memory != host)
+        block = block->next;
+    return block;
 }
 
 static hs_code mark(void *user, hs_error *err)
@@ -143,10 +142,14 @@ static hs_code prepare(hs_cuda *cuda, const void *device, size_t bytes, hs_error
     return code;
 }
 
-/* Ends a call that has begun a copy. If nothing records its end, the copy must not be in progress afterwards. */
+/* Ends a call that may have begun a copy. An event records the end of one from or to pinned memory. Others end here, as
+ * CUDA waits for them anyway. So does one that nothing records after a failure. */
 static hs_code record(hs_cuda *cuda, const void *host, CUstream stream, hs_code code, hs_error *err)
 {
-    if (!code && (code = CALL(cuda, cuEventRecord, copied_at(cuda, host), stream)))
+    const pinned *block = find_pinned(cuda, host);
+    if (!code)
+        code = block ? CALL(cuda, cuEventRecord, block->copied, stream) : CALL(cuda, cuStreamSynchronize, stream);
+    if (code)
         cuda->driver->cuStreamSynchronize(stream);
     leave(cuda);
     return code;
@@ -187,17 +190,17 @@ static hs_code from_host(void *user, void *device, const void *host, size_t byte
 static hs_code wait(void *user, const void *host, hs_error *err)
 {
     hs_cuda *cuda = user;
+    CUcontext context;
     hs_code code = enter(cuda, err);
     if (code)
         return code;
-    const CUevent event = copied_at(cuda, host);
-    pthread_mutex_unlock(&cuda->lock);                    /* others may copy meanwhile */
-    if ((code = CALL(cuda, cuEventSynchronize, event))) { /* the memory may be freed next */
+    const pinned *block = find_pinned(cuda, host);
+    pthread_mutex_unlock(&cuda->lock);                                     /* others may copy meanwhile */
+    if (block && (code = CALL(cuda, cuEventSynchronize, block->copied))) { /* the memory may be freed next */
         cuda->driver->cuStreamSynchronize(cuda->copies);
         cuda->driver->cuStreamSynchronize(cuda->background);
     }
-    pthread_mutex_lock(&cuda->lock);
-    leave(cuda);
+    cuda->driver->cuCtxPopCurrent(&context);
     return code;
 }
 
@@ -224,7 +227,7 @@ static hs_code allocate_host(void *user, size_t bytes, void **host, hs_error *er
     if (code)
         return code;
     pinned *block = cuda->pinned;
-    while (block && (block->in_use || block->bytes != bytes)) /* stagings use few sizes */
+    while (block && (block->in_use || block->bytes != bytes)) /* the library asks for few sizes */
         block = block->next;
     if (block || !(code = add_pinned(cuda, bytes, &block, err))) {
         block->in_use = true;
@@ -452,8 +455,7 @@ static hs_code open_device(hs_cuda *cuda, int32_t device, hs_error *err)
         return code;
     if (!(code = CALL(cuda, cuStreamCreate, &cuda->copies, CU_STREAM_NON_BLOCKING)) &&
         !(code = CALL(cuda, cuStreamCreate, &cuda->background, CU_STREAM_NON_BLOCKING)) &&
-        !(code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING)) &&
-        !(code = CALL(cuda, cuEventCreate, &cuda->copied, CU_EVENT_DISABLE_TIMING)))
+        !(code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING)))
         code = CALL(cuda, cuEventCreate, &cuda->duplicated, CU_EVENT_DISABLE_TIMING);
     leave(cuda);
     return code;
@@ -506,31 +508,33 @@ void hs_cuda_free(hs_cuda *cuda)
         return;
     const hs__cuda_driver *driver = cuda->driver;
     const hs_env env = cuda->env;
-    if (cuda->context && !enter(cuda, NULL)) {
+    const bool entered = cuda->context && !enter(cuda, NULL);
+    if (entered) {
         if (cuda->copies)
             driver->cuStreamDestroy(cuda->copies);
         if (cuda->background)
             driver->cuStreamDestroy(cuda->background);
-        for (pinned *block = cuda->pinned, *next; block; block = next) {
-            next = block->next;
-            driver->cuMemFreeHost(block->memory);
-            driver->cuEventDestroy(block->copied);
-            hs_env_free(&env, block);
-        }
         if (cuda->pool)
             driver->cuMemPoolDestroy(cuda->pool);
         if (cuda->ready)
             driver->cuEventDestroy(cuda->ready);
-        if (cuda->copied)
-            driver->cuEventDestroy(cuda->copied);
         if (cuda->duplicated)
             driver->cuEventDestroy(cuda->duplicated);
         if (cuda->kernels)
             driver->cuModuleUnload(cuda->kernels);
         if (cuda->found)
             driver->cuMemFree(cuda->found);
-        leave(cuda);
     }
+    for (pinned *block = cuda->pinned, *next; block; block = next) {
+        next = block->next;
+        if (entered) {
+            driver->cuMemFreeHost(block->memory);
+            driver->cuEventDestroy(block->copied);
+        }
+        hs_env_free(&env, block);
+    }
+    if (entered)
+        leave(cuda);
     if (cuda->context)
         driver->cuDevicePrimaryCtxRelease(cuda->device);
     pthread_mutex_destroy(&cuda->lock);

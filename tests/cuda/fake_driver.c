@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEVICES = 2, MOST_DELAY_NS = 300000, PINNED_HEAD = 64 /* has the size */ };
+enum { DEVICES = 2, MOST_DELAY_NS = 300000 };
 #define HIDDEN ((uintptr_t)1 << 62)
 
 struct CUctx_st {
@@ -70,6 +70,12 @@ typedef struct allocation {
     struct allocation *next;
 } allocation;
 
+typedef struct pinned_block {
+    struct pinned_block *next;
+    size_t bytes;
+    _Alignas(64) char memory[];
+} pinned_block;
+
 static struct CUctx_st contexts[DEVICES] = {{.device = 0}, {.device = 1}};
 static _Thread_local CUcontext current[8];
 static _Thread_local int n_current;
@@ -78,6 +84,7 @@ static _Thread_local int n_current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static allocation *allocations;
 static CUmemoryPool pools;
+static pinned_block *pinned_blocks;
 static CUevent all_events; /* never freed: a stream may still use a destroyed one */
 static CUstream default_stream;
 
@@ -217,9 +224,8 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamSynchronize(CUstream stream)
+static void finish(CUstream stream)
 {
-    const CUresult result = enter(__func__);
     stream = or_default(stream);
     const order_clock point = order_now(stream->number);
     pthread_mutex_lock(&stream->lock);
@@ -228,6 +234,12 @@ CUresult cuStreamSynchronize(CUstream stream)
     pthread_mutex_unlock(&stream->lock);
     order_host_waited(&point);
     observe(true);
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    const CUresult result = enter(__func__);
+    finish(stream);
     return result;
 }
 
@@ -562,9 +574,13 @@ CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
 CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
 {
     ENTER_CONTEXT();
-    char *block = malloc(PINNED_HEAD + bytes);
-    memcpy(block, &bytes, sizeof bytes);
-    *memory = block + PINNED_HEAD;
+    pinned_block *block = malloc(sizeof *block + bytes);
+    *block = (pinned_block){.bytes = bytes};
+    pthread_mutex_lock(&lock);
+    block->next = pinned_blocks;
+    pinned_blocks = block;
+    pthread_mutex_unlock(&lock);
+    *memory = block->memory;
     count_object(1);
     count_pinned(bytes);
     return CUDA_SUCCESS;
@@ -576,13 +592,33 @@ CUresult cuMemFreeHost(void *memory)
     count_object(-1);
     if (!release((uintptr_t)memory, true))
         return CUDA_SUCCESS;
-    char *block = (char *)memory - PINNED_HEAD;
-    size_t bytes;
-    memcpy(&bytes, block, sizeof bytes);
-    count_pinned(0 - bytes);
-    order_forget((uintptr_t)memory, bytes);
-    free(block);
+    pinned_block **at = &pinned_blocks;
+    pthread_mutex_lock(&lock);
+    while (*at && (*at)->memory != memory)
+        at = &(*at)->next;
+    pinned_block *found = *at;
+    if (found)
+        *at = found->next;
+    pthread_mutex_unlock(&lock);
+    if (!found)
+        return CUDA_ERROR_INVALID_VALUE;
+    count_pinned(0 - found->bytes);
+    order_forget((uintptr_t)memory, found->bytes);
+    free(found);
     return CUDA_SUCCESS;
+}
+
+static bool is_pinned(const char *address)
+{
+    allocation found;
+    if (find((uintptr_t)address | HIDDEN, 0, &found))
+        return found.kind >= ALLOCATED;
+    pthread_mutex_lock(&lock);
+    const pinned_block *block = pinned_blocks;
+    while (block && !(address >= block->memory && address < block->memory + block->bytes))
+        block = block->next;
+    pthread_mutex_unlock(&lock);
+    return block != NULL;
 }
 
 CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
@@ -616,7 +652,8 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
     return CUDA_SUCCESS;
 }
 
-static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t bytes, CUstream stream)
+/* `host` NULL: between memory of devices. As in CUDA, a copy from or to other memory than pinned one ends in the call. */
+static CUresult copy(CUdeviceptr device, const void *host, void *to, const void *from, size_t bytes, CUstream stream)
 {
     allocation found;
     if (!find(device, bytes, &found)) {
@@ -625,6 +662,8 @@ static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t byte
     }
     push(stream, (operation){.run = run_copy, .to = fake_cuda_show(to), .from = fake_cuda_show(from), .bytes = bytes}, NULL,
          0);
+    if (host && !is_pinned(host))
+        finish(stream);
     return CUDA_SUCCESS;
 }
 
@@ -632,19 +671,19 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
 {
     ENTER_CONTEXT();
     count_copied(bytes);
-    return copy(from, to, (const void *)(uintptr_t)from, bytes, stream);
+    return copy(from, to, to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     ENTER_CONTEXT();
-    return copy(to, (void *)(uintptr_t)to, from, bytes, stream);
+    return copy(to, from, (void *)(uintptr_t)to, from, bytes, stream);
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     ENTER_CONTEXT();
-    return copy(from, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, stream);
+    return copy(from, NULL, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
 static void run_kernel(operation *self)
@@ -795,6 +834,9 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
+    const CUresult result = enter(__func__);
+    if (result && result != 700) /* work that has failed before does not fail it */
+        return result;
     if (n_current == sizeof current / sizeof *current)
         abort(); /* a push without a pop */
     current[n_current++] = context;

@@ -30,15 +30,16 @@ static void nothing(void *arguments)
 static CUresult enqueue(const program *p, CUstream stream, work what)
 {
     CUdeviceptr copy;
+    void *pinned;
     const size_t bytes = what == READ_HALF || what == WRITE_HALF ? BYTES / 2 : BYTES;
     if (what == KERNEL) {
         fake_cuda_launch(stream, nothing, &p->memory, sizeof p->memory);
         return CUDA_SUCCESS;
     }
-    if (what == WRITE_HALF)
-        return cuMemcpyHtoDAsync_v2(p->memory + bytes, calloc(1, bytes), bytes, stream);
-    if (what == WRITE)
-        return cuMemcpyHtoDAsync_v2(p->memory, calloc(1, bytes), bytes, stream);
+    if (what == WRITE || what == WRITE_HALF) {
+        const CUresult result = cuMemAllocHost_v2(&pinned, bytes);
+        return result ? result : cuMemcpyHtoDAsync_v2(p->memory + (BYTES - bytes), pinned, bytes, stream);
+    }
     const CUresult result = cuMemAlloc_v2(&copy, bytes);
     return result ? result : cuMemcpyDtoDAsync_v2(copy, p->memory, bytes, stream);
 }
