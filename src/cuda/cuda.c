@@ -53,8 +53,7 @@ struct hs_cuda {
     CUmodule kernels; /* NULL: not loaded */
     CUfunction find_nonfinite;
     CUdeviceptr found;      /* the result of find_nonfinite, on the device */
-    hs_error kernels_error; /* of loading the kernels, which is tried once */
-    bool kernels_tried;
+    hs_error kernels_error; /* of loading the kernels, which is tried again only after HS_RESOURCE_EXHAUSTED */
 };
 
 static hs_code result(const hs_cuda *cuda, CUresult of, const char *what, hs_error *err)
@@ -96,7 +95,8 @@ static hs_code check(const hs_cuda *cuda, CUdeviceptr address, size_t bytes, hs_
     return HS_OK;
 }
 
-/* Makes the device's context the calling thread's, and locks. `leave` restores the thread's own. */
+/* Makes the device's context the calling thread's, and locks. `leave` restores the thread's own. The driver refuses the
+ * context in a forked child, where the lock may be held by a thread that does not exist. */
 static hs_code enter(hs_cuda *cuda, hs_error *err)
 {
     hs_code code = CALL(cuda, cuCtxPushCurrent, cuda->context);
@@ -105,11 +105,16 @@ static hs_code enter(hs_cuda *cuda, hs_error *err)
     return code;
 }
 
-static void leave(hs_cuda *cuda)
+static void pop(const hs_cuda *cuda)
 {
     CUcontext context;
-    pthread_mutex_unlock(&cuda->lock);
     cuda->driver->cuCtxPopCurrent(&context);
+}
+
+static void leave(hs_cuda *cuda)
+{
+    pthread_mutex_unlock(&cuda->lock);
+    pop(cuda);
 }
 
 /* NULL: other memory of the host. */
@@ -190,7 +195,6 @@ static hs_code from_host(void *user, void *device, const void *host, size_t byte
 static hs_code wait(void *user, const void *host, hs_error *err)
 {
     hs_cuda *cuda = user;
-    CUcontext context;
     hs_code code = enter(cuda, err);
     if (code)
         return code;
@@ -200,7 +204,7 @@ static hs_code wait(void *user, const void *host, hs_error *err)
         cuda->driver->cuStreamSynchronize(cuda->copies);
         cuda->driver->cuStreamSynchronize(cuda->background);
     }
-    cuda->driver->cuCtxPopCurrent(&context);
+    pop(cuda);
     return code;
 }
 
@@ -237,13 +241,15 @@ static hs_code allocate_host(void *user, size_t bytes, void **host, hs_error *er
     return code;
 }
 
+/* If the context is refused, the block stays in use until the object is freed. */
 static void free_host(void *user, void *host)
 {
     hs_cuda *cuda = user;
-    pthread_mutex_lock(&cuda->lock);
+    if (enter(cuda, NULL))
+        return;
     for (pinned *block = cuda->pinned; block; block = block->next)
         block->in_use &= block->memory != host;
-    pthread_mutex_unlock(&cuda->lock);
+    leave(cuda);
 }
 
 /* Copies in the background. */
@@ -312,24 +318,20 @@ static void free_duplicate(const hs_cuda *cuda, CUdeviceptr memory)
     driver->cuMemPoolTrimTo(cuda->pool, 0);
 }
 
+/* If the context is refused, the copy exists until the object is freed. */
 static void release(void *user, void *copy)
 {
     hs_cuda *cuda = user;
-    const bool entered = !enter(cuda, NULL);
-    if (!entered)
-        pthread_mutex_lock(&cuda->lock);
+    if (enter(cuda, NULL))
+        return;
     for (duplicate **at = &cuda->duplicates, *found; (found = *at); at = &found->next)
         if (found->memory == (CUdeviceptr)copy) {
             *at = found->next;
-            if (entered)
-                free_duplicate(cuda, found->memory);
+            free_duplicate(cuda, found->memory);
             hs_env_free(&cuda->env, found);
             break;
         }
-    if (entered)
-        leave(cuda);
-    else
-        pthread_mutex_unlock(&cuda->lock);
+    leave(cuda);
 }
 
 /* On the stream that frees the copy. */
@@ -385,16 +387,19 @@ static hs_code load_kernels(hs_cuda *cuda, hs_error *caller_err)
     hs_code code = enter(cuda, caller_err);
     if (code)
         return code;
-    const bool loads = !cuda->kernels_tried;
-    if (loads && !CALL(cuda, cuModuleLoadData, &cuda->kernels, hs__kernels_ptx) &&
-        !CALL(cuda, cuModuleGetFunction, &cuda->find_nonfinite, cuda->kernels, "hs_find_nonfinite"))
-        CALL(cuda, cuMemAlloc, &cuda->found, sizeof(found_nonfinite));
-    cuda->kernels_tried = true;
+    const hs_code before = err->code;
+    if (!cuda->found && (!before || before == HS_RESOURCE_EXHAUSTED)) {
+        hs_error_clear(err);
+        if ((cuda->kernels || !CALL(cuda, cuModuleLoadData, &cuda->kernels, hs__kernels_ptx)) &&
+            !CALL(cuda, cuModuleGetFunction, &cuda->find_nonfinite, cuda->kernels, "hs_find_nonfinite"))
+            CALL(cuda, cuMemAlloc, &cuda->found, sizeof(found_nonfinite));
+    }
+    const hs_error failure = *err;
     leave(cuda);
-    if (err->code && loads)
+    if (failure.code && !before)
         hs_log(&cuda->env, HS_LOG_WARNING, "device %d cannot look for NaN, so tensors are copied to the host: %s",
-               (int)cuda->device, err->message);
-    return err->code ? hs_error_set(caller_err, err->code, "%s", err->message) : HS_OK;
+               (int)cuda->device, failure.message);
+    return failure.code ? hs_error_set(caller_err, failure.code, "%s", failure.message) : HS_OK;
 }
 
 /* Begins to count. `counts` is in pinned memory. After a failure, nothing uses it. */
@@ -508,7 +513,14 @@ void hs_cuda_free(hs_cuda *cuda)
         return;
     const hs__cuda_driver *driver = cuda->driver;
     const hs_env env = cuda->env;
-    const bool entered = cuda->context && !enter(cuda, NULL);
+    /* without the lock: no other thread uses the object, but in a forked child the lock may be held */
+    const bool entered = cuda->context && !driver->cuCtxPushCurrent(cuda->context);
+    for (duplicate *copy = cuda->duplicates, *next; copy; copy = next) {
+        next = copy->next;
+        if (entered)
+            free_duplicate(cuda, copy->memory);
+        hs_env_free(&env, copy);
+    }
     if (entered) {
         if (cuda->copies)
             driver->cuStreamDestroy(cuda->copies);
@@ -534,10 +546,11 @@ void hs_cuda_free(hs_cuda *cuda)
         hs_env_free(&env, block);
     }
     if (entered)
-        leave(cuda);
+        pop(cuda);
     if (cuda->context)
         driver->cuDevicePrimaryCtxRelease(cuda->device);
-    pthread_mutex_destroy(&cuda->lock);
+    if (entered || !cuda->context)
+        pthread_mutex_destroy(&cuda->lock);
     hs_env_free(&env, cuda);
 }
 

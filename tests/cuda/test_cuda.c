@@ -474,6 +474,24 @@ static void without_the_drivers_compiler_values_are_copied_in_pieces(void **stat
     assert_contains(p->err.message, "tensor " FOUND);
 }
 
+static void the_search_is_tried_again_after_memory_was_exhausted(void **state)
+{
+    program *p = *state;
+    static const char *const calls[] = {"cuModuleLoadData", "cuMemAlloc_v2"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        start_watching(p, hs_nan_tensor(.tensor = "parameters"));
+        fake_cuda_fail(calls[i], 1, CUDA_ERROR_OUT_OF_MEMORY, false);
+        fake_cuda_copied();
+        hs_step_begin(p->session);
+        hs_step_end(p->session);
+        assert_int_equal(fake_cuda_copied(), N * sizeof(float));
+        spoiled_step(p);
+        assert_in_range(fake_cuda_copied(), 1, 256);
+        assert_int_equal(n_warnings, 1);
+        assert_int_equal(stop(p), HS_FAILED_PRECONDITION);
+    }
+}
+
 static void every_call_of_the_search_may_fail(void **state)
 {
     program *p = *state;
@@ -974,6 +992,73 @@ static void pinned_memory_is_allocated_later_if_it_was_exhausted(void **state)
     memory->free_host(memory->user, host);
 }
 
+/* An object with a block of pinned memory and a copy on the device. */
+static void make_blocks(program *p, void **host, void **copy)
+{
+    p->bytes = 0;
+    p->parameters = allocate(4);
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream, .env = &p->env), &p->err));
+    const hs_memory *memory = hs_cuda_memory(p->cuda);
+    assert_ok(memory->allocate_host(memory->user, 64, host, &p->err), &p->err);
+    assert_ok(memory->mark(memory->user, &p->err), &p->err);
+    assert_ok(memory->duplicate(memory->user, p->parameters, 4 * sizeof(float), copy, &p->err), &p->err);
+}
+
+/* teardown counts what the driver has. */
+static void what_cannot_be_released_is_freed_with_the_object(void **state)
+{
+    program *p = *state;
+    void *host, *copy;
+    make_blocks(p, &host, &copy);
+    const hs_memory *memory = hs_cuda_memory(p->cuda);
+    fake_cuda_fail("cuCtxPushCurrent_v2", 1, CUDA_ERROR_NOT_INITIALIZED, false);
+    memory->free_host(memory->user, host);
+    fake_cuda_fail("cuCtxPushCurrent_v2", 1, CUDA_ERROR_NOT_INITIALIZED, false);
+    memory->release(memory->user, copy);
+    hs_cuda_free(p->cuda);
+    p->cuda = NULL;
+    assert_int_equal(p->bytes, 0);
+}
+
+static void *hold(void *memory)
+{
+    ((const hs_memory *)memory)->hold(((const hs_memory *)memory)->user);
+    return NULL;
+}
+
+/* The driver refuses the context in the child. A thread of the parent waits for the gate, with the lock. */
+static void a_forked_child_frees_what_it_inherited(void **state)
+{
+    program *p = *state;
+    void *host, *copy;
+    pthread_t holder;
+    int status;
+    set_gate(false);
+    fake_cuda_launch(p->stream, wait_at_gate, NULL, 0);
+    make_blocks(p, &host, &copy);
+    const hs_memory *memory = hs_cuda_memory(p->cuda);
+    const int before = fake_cuda_calls("cuEventSynchronize");
+    fake_cuda_fail("cuStreamWaitEvent", 1, ILLEGAL_ADDRESS, false);
+    assert_int_equal(pthread_create(&holder, NULL, hold, (void *)(uintptr_t)memory), 0);
+    while (fake_cuda_calls("cuEventSynchronize") == before)
+        sched_yield();
+    pid_t child = fork();
+    if (!child) {
+        alarm(60); /* if it waits for the lock */
+        fake_cuda_fail("cuCtxPushCurrent_v2", 1, CUDA_ERROR_NOT_INITIALIZED, true);
+        memory->free_host(memory->user, host);
+        memory->release(memory->user, copy);
+        hs_cuda_free(p->cuda);
+        _exit(p->bytes ? 1 : 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    set_gate(true);
+    assert_int_equal(pthread_join(holder, NULL), 0);
+    memory->free_host(memory->user, host);
+    memory->release(memory->user, copy);
+}
+
 static void without_pinned_memory_copies_are_slower(void **state)
 {
     program *p = *state;
@@ -1206,6 +1291,7 @@ int main(void)
         over_driver(the_device_counts_what_the_host_counts),
         over_driver(a_large_tensor_is_not_copied_to_find_nan),
         over_driver(without_the_drivers_compiler_values_are_copied_in_pieces),
+        over_driver(the_search_is_tried_again_after_memory_was_exhausted),
         over_driver(every_call_of_the_search_may_fail),
         over_driver(a_search_on_a_device_that_failed_names_the_tensor),
         over_driver(saves_in_the_background_copy_on_the_device),
@@ -1231,6 +1317,8 @@ int main(void)
         over_driver(every_call_of_the_driver_may_fail),
         over_driver(a_lost_device_is_unavailable),
         over_driver(pinned_memory_is_allocated_later_if_it_was_exhausted),
+        over_driver(what_cannot_be_released_is_freed_with_the_object),
+        over_driver(a_forked_child_frees_what_it_inherited),
         over_driver(without_pinned_memory_copies_are_slower),
         over_driver(who_waits_for_a_value_does_not_hold_up_other_copies),
         over_driver(large_variables_need_little_memory_of_the_host),
