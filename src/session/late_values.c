@@ -27,16 +27,26 @@ static hs__request **late_request(const struct hs_session *session, const hs__ho
     return &session->requests.last[HS__FIRST_HOOK + session->n_hooks + (size_t)(hook - session->hooks)];
 }
 
+/* Waits for the copy to the host, if it has begun. The device's memory is then free, also after a failure. */
+static hs_code finish_copy(hs__late_values *late, size_t at, hs_error *err)
+{
+    const hs_memory *memory = late->copies[at].memory;
+    void *block = late->copies[at].block;
+    if (!block)
+        return HS_OK;
+    late->copies[at].block = NULL;
+    hs_code code = memory->wait(memory->user, late->plan.call.values[at].data, err);
+    memory->release(memory->user, block);
+    return hs__normalize_error(code, "hs_memory.wait", err);
+}
+
 static void release(hs__late_values *late)
 {
     const hs_env *env = late->plan.env;
     for (size_t i = 0; i < late->n; i++) {
         const hs_memory *memory = late->copies[i].memory;
         void *host = late->plan.call.values[i].data;
-        if (late->copies[i].block) {
-            memory->wait(memory->user, host, NULL); /* the copy may be in progress */
-            memory->release(memory->user, late->copies[i].block);
-        }
+        finish_copy(late, i, NULL);
         if (host && memory && memory->allocate_host)
             memory->free_host(memory->user, host);
         else
@@ -129,8 +139,7 @@ hs_code hs__late_finish(struct hs_session *session, const hs__hook *hook, hs_err
         return HS_OK;
     hook->cold->late = NULL; /* the callback may restore, which discards the others */
     for (size_t i = 0; !code && i < late->n; i++)
-        if (late->copies[i].block)
-            code = late->copies[i].memory->wait(late->copies[i].memory->user, late->plan.call.values[i].data, err);
+        code = finish_copy(late, i, err);
     const hs_run_values values = {.plan = &late->plan, .request = *late_request(session, hook)};
     run->step[1] = late->step;
     run->has_step[1] = late->step >= 0;
@@ -138,7 +147,7 @@ hs_code hs__late_finish(struct hs_session *session, const hs__hook *hook, hs_err
     run->has_now[1] = true;
     run->moves = session->raw.moves;
     run->boundary = (hs_boundary)0;
-    if (!hs__normalize_error(code, "hs_memory.wait", err))
+    if (!code)
         code = hook->cold->ops.after_run(hook->self, run, &values, err);
     if (code && late->step >= 0 && err->message[0])
         hs_error_prefix(err, "values of step %lld", (long long)late->step);
