@@ -238,6 +238,8 @@ static hs_code choose_sizes(struct program *p, hs_checkpoint_reader *reader, hs_
     static const int32_t defaults[N_SIZES] = {[CONTEXT] = 128, [LAYERS] = 4, [HEADS] = 4, [WIDTH] = 256};
     int32_t saved[N_SIZES] = {0};
     bool known = reader && hs_checkpoint_read(reader, "sizes", saved, sizeof saved, err) == HS_OK;
+    if (err->code && p->options.generate)
+        return err->code;
     for (int i = 0; err->code && i < N_SIZES; i++)
         if (!p->options.sizes[i]) {
             hs_error_prefix(err, "the sizes of the saved model are unknown; give --context, --layers, --heads and --width");

@@ -4,18 +4,20 @@
 
 #include <hooksess/graph.h>
 
-/* Variables and values in the memory of a CUDA device. Link with libhooksess_cuda. It loads CUDA's driver (libcuda.so.1) in
- * hs_cuda_new(); to build it, and to compile this header, CUDA is not needed. See docs/guide/gpu.md.
+/* Variables and values in the memory of a CUDA device. Link with libhooksess_cuda. It loads CUDA's driver (libcuda.so.1, of
+ * CUDA 11.2 or newer) in hs_cuda_new(); to build it, and to compile this header, CUDA is not needed. See docs/guide/gpu.md.
  *
  *     hs_cuda *cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = stream), NULL);
  *     hs_cuda_variable(cuda, g, "parameters", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.device_memory);
  *     hs_cuda_value(cuda, g, "loss", HS_FLOAT, HS_SCALAR, &model.device_loss);
  *
  * Copies: they begin after the work that the program's stream has at that time, and run on a stream of the object. The
- * device is never synchronized. Saves and restores copy in pieces of at most 8 MiB through pinned memory. A save needs at
- * most 32 MiB of it, a restore 64 MiB, whatever the size of the variables; the object keeps it until it is freed.
+ * library does not synchronize the device; the driver may, when it first allocates pinned memory or loads the kernels.
+ * Saves, restores and values are copied in pieces of at most 8 MiB through pinned memory, or through other memory, which is
+ * slower, if there is none. A save needs at most 32 MiB of it, a restore 64 MiB, whatever the size of the variables; the
+ * object keeps it until it is freed.
  * Background saves first copy the variables on the device, except those for which it has no room besides a sixteenth of its
- * memory. They free the copies when the checkpoint is written. See hs_step_before_update.
+ * memory (hs_save_options.copy_limit). They free the copies when the checkpoint is written. See hs_step_before_update.
  *
  * NaN: hs_nan_tensor and hs_finite_guard look for it in large tensors by a kernel, without a copy.
  *
@@ -24,8 +26,8 @@
  *
  *   errors                  cause
  *   HS_INVALID_ARGUMENT     an address is not memory of this device, or its allocation is too small
- *   HS_RESOURCE_EXHAUSTED   no memory on the device, or no pinned memory
- *   HS_UNAVAILABLE          no driver, no device, or the device is lost
+ *   HS_RESOURCE_EXHAUSTED   no memory on the device
+ *   HS_UNAVAILABLE          no driver, an older driver, no device, or the device or its MPS server is lost
  *   HS_INTERNAL             another failure, also one of the program's earlier work on the device
  *
  * The message has the driver's name of the error and its text.

@@ -122,10 +122,11 @@ static inline hs_code hs__ggml_add(hs_graph *graph, const char *name, struct ggm
     def.user = tensor;
     def.flags = flags;
     /* One hs_memory for each tensor, as its functions must find the tensor. The graph owns it. */
-    static const hs_memory none = {sizeof none, 0, 0, HS__NULL, HS__NULL, HS__NULL, HS__NULL}; /* the graph refuses it */
+    static hs_memory none; /* zeros: the graph refuses it */
     hs_memory *memory = def.name ? (hs_memory *)hs_graph_memory(graph, def.name, sizeof none, HS__NULL) : HS__NULL;
     if (memory) {
         *memory = none;
+        memory->size = sizeof none;
         memory->device_type = 12; /* DLPack's kDLExtDev */
         memory->to_host = hs__ggml_to_host;
         memory->from_host = hs__ggml_from_host;

@@ -258,8 +258,8 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
  *
  *     hs_graph_bytes(g, "generator", &generator, sizeof generator, HS_STATE_PER_RANK);
  *
- * data   without pointers and file handles. Borrowed as long as the session lives. The address of a pointer does not
- *        compile. In C, cast a pointer to an incomplete type to `void *`
+ * data   in host memory, without pointers and file handles. Borrowed as long as the session lives. The address of a
+ *        pointer does not compile. In C, cast a pointer to an incomplete type to `void *`
  * bytes  at least 1. A restore of another number is HS_INVALID_ARGUMENT
  * scope  may be omitted: HS_STATE_SHARED. HS_STATE_PER_RANK cannot be restored on another number of ranks */
 HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes, hs_state_scope scope);

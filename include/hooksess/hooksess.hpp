@@ -264,7 +264,14 @@ class graph
     template <class T>
     void variable(const std::string &name, T *&pointer, const shape &dims, const hs_memory *memory = nullptr)
     {
-        add_at(name, pointer, dims, memory, 0);
+        add_at(name, detail::dtype<T>(), pointer, dims, memory, 0);
+    }
+    /* The same for elements of a type that C++ does not have, such as HS_HALF for __half. */
+    template <class T>
+    void variable(const std::string &name, hs_dtype dtype, T *&pointer, const shape &dims,
+                  const hs_memory *memory = nullptr)
+    {
+        add_at(name, dtype, pointer, dims, memory, 0);
     }
     template <class T, size_t N> void variable(const std::string &name, std::array<T, N> &memory, const shape &dims = {})
     {
@@ -299,9 +306,17 @@ class graph
     /* State of plain bytes without pointers, such as the position in the data (hs_graph_bytes). */
     template <class T> void bytes(const std::string &name, T &plain, hs_state_scope scope = HS_STATE_SHARED)
     {
-        static_assert(std::is_trivially_copyable_v<T>,
-                      "the type must be trivially copyable; for a std::vector use variable()");
+        static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>,
+                      "the type must be trivially copyable and no pointer; for a std::vector use variable()");
         check(hs_graph_bytes(get(), name.c_str(), &plain, sizeof plain, scope));
+    }
+    /* `n` structs without pointers, such as the generators of cuRAND: a variable of HS_UINT8. See the variables for
+     * `pointer` and `memory`. */
+    template <class T> void bytes(const std::string &name, T *&pointer, int64_t n, const hs_memory *memory = nullptr)
+    {
+        static_assert(std::is_trivially_copyable_v<T>, "the type must be trivially copyable");
+        auto &plain = reinterpret_cast<unsigned char *&>(pointer);
+        add_at(name, HS_UINT8, plain, {n * static_cast<int64_t>(sizeof(T))}, memory, 0);
     }
 
     /* Memory that ops write and hooks read. Not saved. */
@@ -316,7 +331,12 @@ class graph
     template <class T>
     void value(const std::string &name, T *&pointer, const shape &dims, const hs_memory *memory = nullptr)
     {
-        add_at(name, pointer, dims, memory, HS_VARIABLE_LOCAL);
+        add_at(name, detail::dtype<T>(), pointer, dims, memory, HS_VARIABLE_LOCAL);
+    }
+    template <class T>
+    void value(const std::string &name, hs_dtype dtype, T *&pointer, const shape &dims, const hs_memory *memory = nullptr)
+    {
+        add_at(name, dtype, pointer, dims, memory, HS_VARIABLE_LOCAL);
     }
 
     void global_step(int64_t &step)
@@ -456,12 +476,13 @@ class graph
     }
 
     template <class T>
-    void add_at(const std::string &name, T *&pointer, const shape &dims, const hs_memory *memory, uint64_t flags)
+    void add_at(const std::string &name, hs_dtype dtype, T *&pointer, const shape &dims, const hs_memory *memory,
+                uint64_t flags)
     {
         hs_variable_def def{};
         def.size = sizeof def;
         def.name = name.c_str();
-        def.dtype = detail::dtype<T>();
+        def.dtype = dtype;
         def.shape = dims;
         def.data_at = &pointer;
         def.element_bytes = sizeof(T);

@@ -102,16 +102,15 @@ typedef struct hs_memory {
     /* The copies that begin later wait for the work that the program has enqueued, until the next call. The session's
      * thread calls it before it copies. NULL: to_host and from_host wait */
     hs_code (*mark)(void *user, hs_error *err);
-    /* Allocate and free host memory for copies in pieces and of late values (hs_hook_late), such as pinned memory. NULL:
-     * the library allocates it */
+    /* Allocate and free host memory for copies, such as pinned memory. NULL, or a failure: the library allocates it */
     hs_code (*allocate_host)(void *user, size_t bytes, void **host, hs_error *err);
     void (*free_host)(void *user, void *host);
-    /* Copies on the device: of variables, for background saves and hs_raw_session_copy_state, and of late values
+    /* Copies on the device: of variables, for background saves and hs_raw_session_copy_state, and of values, for late hooks
      * (hs_hook_late). They need `wait`. `duplicate` begins a copy of memory as it is at the mark, and sets *copy to it;
-     * later calls of to_host may read it. HS_RESOURCE_EXHAUSTED, HS_UNIMPLEMENTED: there is no room, and the variable is
-     * copied to the host. `hold`: the work that the program enqueues later waits until the memory was read. `restore`
-     * begins to set memory to a copy: after the work before the mark, and before the work that the program enqueues later.
-     * All NULL: variables are copied to the host */
+     * later calls of to_host may read it. HS_RESOURCE_EXHAUSTED, HS_UNIMPLEMENTED: there is no room
+     * (hs_save_options.copy_limit). `hold`: the work that the program enqueues later waits until the memory was read.
+     * `restore` begins to set memory to a copy: after the work before the mark, and before the work that the program
+     * enqueues later. All NULL: variables are copied to the host */
     hs_code (*duplicate)(void *user, const void *device, size_t bytes, void **copy, hs_error *err);
     void (*release)(void *user, void *copy);
     void (*hold)(void *user);

@@ -34,16 +34,31 @@ static hs_code begin_from_host(const hs_memory *memory, void *to, const void *ho
     return hs__normalize_error(memory->from_host(memory->user, to, host, bytes, err), "hs_memory.from_host", err);
 }
 
-/* Whole tensors. */
+/* Whole tensors. They are copied through a staging, too: a copy from or to other memory than the device's kind allocates
+ * may hold the thread, and others that copy, until the device has done its earlier work. */
+
+static hs__staging staging_for(size_t bytes)
+{
+    return (hs__staging){.env = hs_env_default(),
+                         .piece = bytes <= HS__STAGING_SMALL ? HS__STAGING_SMALL : HS__STAGING_PIECE};
+}
+
+/* hs__put_fn */
+static hs_code copy_piece(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    char **to = user;
+    (void)err;
+    if (bytes)
+        memcpy(*to, data, bytes);
+    *to += bytes;
+    return HS_OK;
+}
 
 hs_code hs__device_read(const char *name, const hs_tensor *tensor, void *host, hs_error *err)
 {
-    const hs_memory *memory = tensor->memory;
-    hs_code code = begin_to_host(memory, host, tensor->data, tensor->bytes, err);
-    if (!code)
-        code = wait(memory, host, err);
-    if (code && name)
-        hs_error_prefix(err, "cannot read variable '%s'", name);
+    hs__staging staging = staging_for(tensor->bytes);
+    hs_code code = hs__tensor_put(name, tensor, &staging, copy_piece, &host, err);
+    hs__staging_free(&staging);
     return code;
 }
 
@@ -63,9 +78,13 @@ hs_code hs__tensor_to_host(const char *name, const hs_tensor *tensor, void *host
 
 hs_code hs__tensor_from_host(const hs_tensor *to, const void *host, hs_error *err)
 {
+    hs__staging staging = staging_for(to->bytes);
     hs_code code = hs__device_mark(to->memory, err);
-    if (!code && !(code = begin_from_host(to->memory, to->data, host, to->bytes, err)))
-        code = wait(to->memory, host, err);
+    if (code)
+        return code;
+    hs__staging_begin(&staging, to->memory, to->data);
+    code = hs__staging_end(&staging, hs__staging_put(&staging, host, to->bytes, err), err);
+    hs__staging_free(&staging);
     return code;
 }
 
@@ -82,14 +101,16 @@ hs_code hs__tensor_restore(const hs_tensor *to, const hs_tensor *copy, hs_error 
 
 hs_code hs__tensor_clear(const hs_tensor *to, hs_error *err)
 {
-    const hs_env *env = hs_env_default();
-    const size_t most = smaller(to->bytes, HS__STAGING_PIECE);
-    void *zeros = hs__alloc(env, most, 1);
-    hs_code code = zeros ? hs__device_mark(to->memory, err) : hs__no_memory(err, most, "zeros for a device variable");
-    for (size_t at = 0; !code && at < to->bytes; at += most)
-        if (!(code = begin_from_host(to->memory, (char *)to->data + at, zeros, smaller(to->bytes - at, most), err)))
-            code = wait(to->memory, zeros, err);
-    hs__free(env, zeros);
+    static const char zeros[4096];
+    hs__staging staging = staging_for(to->bytes);
+    hs_code code = hs__device_mark(to->memory, err);
+    if (code)
+        return code;
+    hs__staging_begin(&staging, to->memory, to->data);
+    for (size_t at = 0; !code && at < to->bytes; at += sizeof zeros)
+        code = hs__staging_put(&staging, zeros, smaller(to->bytes - at, sizeof zeros), err);
+    code = hs__staging_end(&staging, code, err);
+    hs__staging_free(&staging);
     return code;
 }
 
@@ -132,11 +153,12 @@ void hs_host_copy_free(hs_host_copy *copy)
 static void free_buffer(hs__staging *staging, size_t i)
 {
     const hs_memory *memory = staging->memory;
-    if (staging->buffers[i] && memory->allocate_host)
+    if (staging->is_pinned[i])
         memory->free_host(memory->user, staging->buffers[i]);
     else
         hs__free(staging->env, staging->buffers[i]);
     staging->buffers[i] = NULL;
+    staging->is_pinned[i] = false;
     staging->bytes[i] = 0;
 }
 
@@ -147,7 +169,7 @@ void hs__staging_free(hs__staging *staging)
     staging->memory = NULL;
 }
 
-/* Makes buffer `i` hold `bytes`, at most those of a piece. */
+/* Makes buffer `i` hold `bytes`, at most those of a piece. The system limits pinned memory: other memory is slower. */
 static hs_code reserve(hs__staging *staging, const hs_memory *memory, size_t i, size_t bytes, hs_error *err)
 {
     if (staging->memory != memory)
@@ -157,15 +179,11 @@ static hs_code reserve(hs__staging *staging, const hs_memory *memory, size_t i, 
         return HS_OK;
     free_buffer(staging, i);
     const size_t size = bytes <= HS__STAGING_SMALL ? HS__STAGING_SMALL : staging->piece;
-    hs_code code = HS_OK;
-    if (memory->allocate_host)
-        code = hs__normalize_error(memory->allocate_host(memory->user, size, &staging->buffers[i], err),
-                                   "hs_memory.allocate_host", err);
-    else if (!(staging->buffers[i] = hs__realloc(staging->env, NULL, size, 1)))
-        code = hs__no_memory(err, size, "a copy of device memory");
-    if (!code)
-        staging->bytes[i] = size;
-    return code;
+    staging->is_pinned[i] = memory->allocate_host && !memory->allocate_host(memory->user, size, &staging->buffers[i], NULL);
+    if (!staging->is_pinned[i] && !(staging->buffers[i] = hs__realloc(staging->env, NULL, size, 1)))
+        return hs__no_memory(err, size, "a copy of device memory");
+    staging->bytes[i] = size;
+    return HS_OK;
 }
 
 /* After a failure: a copy may be in progress, and its buffer is used or freed next. */

@@ -38,6 +38,7 @@ typedef struct hs__staging {
     const hs_memory *memory; /* whose buffers these are; NULL: no buffers yet */
     void *buffers[HS__STAGING_BUFFERS];
     size_t bytes[HS__STAGING_BUFFERS];
+    bool is_pinned[HS__STAGING_BUFFERS]; /* by memory->allocate_host */
     /* of a tensor that is written in pieces */
     char *to;             /* where the buffer that is filled goes to */
     size_t filling, used; /* its index, and its bytes */

@@ -44,11 +44,11 @@ struct hs_cuda {
     CUstream program;
     CUstream copies, background; /* our own. NULL: none */
     CUevent ready;               /* the work of the program at the last mark */
-    CUevent copied;              /* the last copy from or to memory that is not pinned */
     CUevent duplicated;          /* the last duplicate */
     pthread_mutex_t lock;        /* guards the lists and the kernels, and keeps the calls of one copy together */
     pinned *pinned;
-    bool marked; /* since the last copy: the stream `copies` does not wait for `ready` yet */
+    bool marked;       /* since the last copy: the stream `copies` does not wait for `ready` yet */
+    CUmemoryPool pool; /* of the duplicates. NULL: not created */
     duplicate *duplicates;
     CUmodule kernels; /* NULL: not loaded */
     CUfunction find_nonfinite;
@@ -63,12 +63,14 @@ static hs_code result(const hs_cuda *cuda, CUresult of, const char *what, hs_err
 }
 #define CALL(cuda, function, ...) result((cuda), (cuda)->driver->function(__VA_ARGS__), #function, err)
 
-/* HS_INVALID_ARGUMENT: the address is no memory of the device, or fewer bytes of it. The driver does not know the range of
- * every kind of memory. */
+/* HS_INVALID_ARGUMENT: the address is no memory of the device's primary context, or fewer bytes of it. Managed memory, and
+ * memory that the program has mapped itself or got from a pool, may belong to no context. Mapped memory may have several
+ * ranges, so only that of a context is compared. */
 static hs_code check(const hs_cuda *cuda, CUdeviceptr address, size_t bytes, hs_error *err)
 {
     const hs__cuda_driver *driver = cuda->driver;
     CUdevice device = cuda->device;
+    CUcontext context = NULL;
     CUdeviceptr start;
     size_t size;
     const CUresult found = driver->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
@@ -80,6 +82,12 @@ static hs_code check(const hs_cuda *cuda, CUdeviceptr address, size_t bytes, hs_
     if (device != cuda->device)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the address %#llx is memory of device %d, not of device %d", address,
                             device, cuda->device);
+    if (driver->cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) || !context)
+        return HS_OK;
+    if (context != cuda->context)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "the address %#llx is memory of a context that is not the primary one of device %d", address,
+                            device);
     if (!driver->cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) &&
         !driver->cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) && size - (address - start) < bytes)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -104,13 +112,13 @@ static void leave(hs_cuda *cuda)
     cuda->driver->cuCtxPopCurrent(&context);
 }
 
-/* The event of copies from and to the address. */
-static CUevent copied_at(const hs_cuda *cuda, const void *host)
+/* NULL: other memory of the host. */
+static pinned *find_pinned(const hs_cuda *cuda, const void *host)
 {
-    for (const pinned *block = cuda->pinned; block; block = block->next)
-        if (block->memory == host)
-            return block->copied;
-    return cuda->copied;
+    pinned *block = cuda->pinned;
+    while (block && block->memory != host)
+        block = block->next;
+    return block;
 }
 
 static hs_code mark(void *user, hs_error *err)
@@ -134,10 +142,14 @@ static hs_code prepare(hs_cuda *cuda, const void *device, size_t bytes, hs_error
     return code;
 }
 
-/* Ends a call that has begun a copy. If nothing records its end, the copy must not be in progress afterwards. */
+/* Ends a call that may have begun a copy. An event records the end of one from or to pinned memory. Others end here, as
+ * CUDA waits for them anyway. So does one that nothing records after a failure. */
 static hs_code record(hs_cuda *cuda, const void *host, CUstream stream, hs_code code, hs_error *err)
 {
-    if (!code && (code = CALL(cuda, cuEventRecord, copied_at(cuda, host), stream)))
+    const pinned *block = find_pinned(cuda, host);
+    if (!code)
+        code = block ? CALL(cuda, cuEventRecord, block->copied, stream) : CALL(cuda, cuStreamSynchronize, stream);
+    if (code)
         cuda->driver->cuStreamSynchronize(stream);
     leave(cuda);
     return code;
@@ -178,17 +190,17 @@ static hs_code from_host(void *user, void *device, const void *host, size_t byte
 static hs_code wait(void *user, const void *host, hs_error *err)
 {
     hs_cuda *cuda = user;
+    CUcontext context;
     hs_code code = enter(cuda, err);
     if (code)
         return code;
-    const CUevent event = copied_at(cuda, host);
-    pthread_mutex_unlock(&cuda->lock);                    /* others may copy meanwhile */
-    if ((code = CALL(cuda, cuEventSynchronize, event))) { /* the memory may be freed next */
+    const pinned *block = find_pinned(cuda, host);
+    pthread_mutex_unlock(&cuda->lock);                                     /* others may copy meanwhile */
+    if (block && (code = CALL(cuda, cuEventSynchronize, block->copied))) { /* the memory may be freed next */
         cuda->driver->cuStreamSynchronize(cuda->copies);
         cuda->driver->cuStreamSynchronize(cuda->background);
     }
-    pthread_mutex_lock(&cuda->lock);
-    leave(cuda);
+    cuda->driver->cuCtxPopCurrent(&context);
     return code;
 }
 
@@ -215,7 +227,7 @@ static hs_code allocate_host(void *user, size_t bytes, void **host, hs_error *er
     if (code)
         return code;
     pinned *block = cuda->pinned;
-    while (block && (block->in_use || block->bytes != bytes)) /* stagings use few sizes */
+    while (block && (block->in_use || block->bytes != bytes)) /* the library asks for few sizes */
         block = block->next;
     if (block || !(code = add_pinned(cuda, bytes, &block, err))) {
         block->in_use = true;
@@ -247,11 +259,20 @@ static hs_code check_room(const hs_cuda *cuda, size_t bytes, hs_error *err)
     return code;
 }
 
+/* cuMemAlloc and cuMemFree may wait for all work of the device: a pool does not. The default pool of the device belongs to
+ * the program, which may let it keep freed memory. cuMemGetInfo counts this memory as used. */
+static hs_code create_pool(hs_cuda *cuda, hs_error *err)
+{
+    const CUmemPoolProps properties = {.allocation_type = 1, .location_type = 1, .device = cuda->device};
+    return cuda->pool ? HS_OK : CALL(cuda, cuMemPoolCreate, &cuda->pool, &properties);
+}
+
 static hs_code begin_duplicate(hs_cuda *cuda, CUdeviceptr from, duplicate *copy, hs_error *err)
 {
     hs_code code;
-    if ((code = check(cuda, from, copy->bytes, err)) || (code = check_room(cuda, copy->bytes, err)) ||
-        (code = CALL(cuda, cuMemAllocAsync, &copy->memory, copy->bytes, cuda->background)))
+    if ((code = check(cuda, from, copy->bytes, err)) || (code = create_pool(cuda, err)) ||
+        (code = check_room(cuda, copy->bytes, err)) ||
+        (code = CALL(cuda, cuMemAllocFromPoolAsync, &copy->memory, copy->bytes, cuda->pool, cuda->background)))
         return code;
     if ((code = CALL(cuda, cuStreamWaitEvent, cuda->background, cuda->ready, 0)) ||
         (code = CALL(cuda, cuMemcpyDtoDAsync, copy->memory, from, copy->bytes, cuda->background)) ||
@@ -283,6 +304,16 @@ static hs_code duplicate_memory(void *user, const void *device, size_t bytes, vo
     return code;
 }
 
+/* Usually no copy is in progress. Then the device has the memory back at the end. Otherwise the driver gives it back at the
+ * next call that waits for the device. */
+static void free_duplicate(const hs_cuda *cuda, CUdeviceptr memory)
+{
+    const hs__cuda_driver *driver = cuda->driver;
+    if (driver->cuStreamQuery(cuda->background) || driver->cuMemFree(memory)) /* which does not wait for copies */
+        driver->cuMemFreeAsync(memory, cuda->background);
+    driver->cuMemPoolTrimTo(cuda->pool, 0);
+}
+
 static void release(void *user, void *copy)
 {
     hs_cuda *cuda = user;
@@ -293,7 +324,7 @@ static void release(void *user, void *copy)
         if (found->memory == (CUdeviceptr)copy) {
             *at = found->next;
             if (entered)
-                cuda->driver->cuMemFreeAsync(found->memory, cuda->background);
+                free_duplicate(cuda, found->memory);
             hs_env_free(&cuda->env, found);
             break;
         }
@@ -426,8 +457,7 @@ static hs_code open_device(hs_cuda *cuda, int32_t device, hs_error *err)
         return code;
     if (!(code = CALL(cuda, cuStreamCreate, &cuda->copies, CU_STREAM_NON_BLOCKING)) &&
         !(code = CALL(cuda, cuStreamCreate, &cuda->background, CU_STREAM_NON_BLOCKING)) &&
-        !(code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING)) &&
-        !(code = CALL(cuda, cuEventCreate, &cuda->copied, CU_EVENT_DISABLE_TIMING)))
+        !(code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING)))
         code = CALL(cuda, cuEventCreate, &cuda->duplicated, CU_EVENT_DISABLE_TIMING);
     leave(cuda);
     return code;
@@ -480,29 +510,33 @@ void hs_cuda_free(hs_cuda *cuda)
         return;
     const hs__cuda_driver *driver = cuda->driver;
     const hs_env env = cuda->env;
-    if (cuda->context && !enter(cuda, NULL)) {
+    const bool entered = cuda->context && !enter(cuda, NULL);
+    if (entered) {
         if (cuda->copies)
             driver->cuStreamDestroy(cuda->copies);
         if (cuda->background)
             driver->cuStreamDestroy(cuda->background);
-        for (pinned *block = cuda->pinned, *next; block; block = next) {
-            next = block->next;
-            driver->cuMemFreeHost(block->memory);
-            driver->cuEventDestroy(block->copied);
-            hs_env_free(&env, block);
-        }
+        if (cuda->pool)
+            driver->cuMemPoolDestroy(cuda->pool);
         if (cuda->ready)
             driver->cuEventDestroy(cuda->ready);
-        if (cuda->copied)
-            driver->cuEventDestroy(cuda->copied);
         if (cuda->duplicated)
             driver->cuEventDestroy(cuda->duplicated);
         if (cuda->kernels)
             driver->cuModuleUnload(cuda->kernels);
         if (cuda->found)
             driver->cuMemFree(cuda->found);
-        leave(cuda);
     }
+    for (pinned *block = cuda->pinned, *next; block; block = next) {
+        next = block->next;
+        if (entered) {
+            driver->cuMemFreeHost(block->memory);
+            driver->cuEventDestroy(block->copied);
+        }
+        hs_env_free(&env, block);
+    }
+    if (entered)
+        leave(cuda);
     if (cuda->context)
         driver->cuDevicePrimaryCtxRelease(cuda->device);
     pthread_mutex_destroy(&cuda->lock);

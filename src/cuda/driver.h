@@ -14,6 +14,14 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+/* Allocation type 1 and location type 1: memory of the device. The other members are zero. */
+typedef struct {
+    int allocation_type, handle_types, location_type, device;
+    void *security;
+    unsigned char reserved[64];
+} CUmemPoolProps;
 
 enum {
     CUDA_SUCCESS = 0,
@@ -21,15 +29,31 @@ enum {
     CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_DEINITIALIZED = 4,
+    CUDA_ERROR_STUB_LIBRARY = 34,
     CUDA_ERROR_DEVICE_UNAVAILABLE = 46,
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
+    CUDA_ERROR_DEVICE_NOT_LICENSED = 102,
+    CUDA_ERROR_INVALID_CONTEXT = 201,
     CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+    CUDA_ERROR_NVLINK_UNCORRECTABLE = 220,
+    CUDA_ERROR_CONTAINED = 226, /* a failure of the hardware, also in the memory of another device */
+    CUDA_ERROR_INVALID_HANDLE = 400,
+    CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_SYSTEM_NOT_READY = 802,
     CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
+    CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
+    CUDA_ERROR_MPS_CONNECTION_FAILED = 805,
+    CUDA_ERROR_MPS_RPC_FAILURE = 806,
+    CUDA_ERROR_MPS_SERVER_NOT_READY = 807,
+    CUDA_ERROR_MPS_MAX_CLIENTS_REACHED = 808,
+    CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED = 809,
+    CUDA_ERROR_MPS_CLIENT_TERMINATED = 810,
+    CUDA_ERROR_EXTERNAL_DEVICE = 911,
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
+    CU_POINTER_ATTRIBUTE_CONTEXT = 1,
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
     CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
     CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
@@ -45,6 +69,7 @@ enum {
     F(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext * context))                                                          \
     F(cuStreamCreate, cuStreamCreate, (CUstream * stream, unsigned flags))                                                 \
     F(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream))                                                              \
+    F(cuStreamQuery, cuStreamQuery, (CUstream stream))                                                                     \
     F(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream))                                                         \
     F(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                              \
     F(cuEventCreate, cuEventCreate, (CUevent * event, unsigned flags))                                                     \
@@ -54,7 +79,11 @@ enum {
     F(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * memory, size_t bytes))                                                     \
     F(cuMemFree, cuMemFree_v2, (CUdeviceptr memory))                                                                       \
     F(cuMemGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total))                                                      \
-    F(cuMemAllocAsync, cuMemAllocAsync, (CUdeviceptr * memory, size_t bytes, CUstream stream))                             \
+    F(cuMemPoolCreate, cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties))                           \
+    F(cuMemPoolDestroy, cuMemPoolDestroy, (CUmemoryPool pool))                                                             \
+    F(cuMemPoolTrimTo, cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes_to_keep))                                         \
+    F(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync,                                                                    \
+      (CUdeviceptr * memory, size_t bytes, CUmemoryPool pool, CUstream stream))                                            \
     F(cuMemFreeAsync, cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))                                               \
     F(cuMemAllocHost, cuMemAllocHost_v2, (void **memory, size_t bytes))                                                    \
     F(cuMemFreeHost, cuMemFreeHost, (void *memory))                                                                        \

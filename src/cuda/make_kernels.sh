@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# make_kernels.sh: compiles kernels.c with clang ($CLANG) to PTX, into kernels_ptx.h, for the oldest devices and drivers.
+# make_kernels.sh [FILE]: compiles kernels.c with clang ($CLANG) to PTX, into FILE (kernels_ptx.h), for the oldest devices and drivers.
 set -eu
+file=$(realpath "${1:-$(dirname "$0")/kernels_ptx.h}")
 cd "$(dirname "$0")"
 ptx=$(mktemp)
 trap 'rm -f "$ptx"' EXIT
@@ -10,8 +11,9 @@ trap 'rm -f "$ptx"' EXIT
 {
     echo "/* SPDX-License-Identifier: Apache-2.0 */"
     echo "/* Made by make_kernels.sh from kernels.c. Checksum of both: $(cat kernels.c make_kernels.sh | cksum) */"
+    echo "/* Compiler: $("${CLANG:-clang}" --version | head -n 1) */"
     echo "/* clang-format off */"
     echo "static const char hs__kernels_ptx[] ="
     sed -e '/^[[:space:]]*\/\//d' -e '/^$/d' -e 's/	/\\t/g' -e 's/.*/    "&\\n"/' "$ptx"
     echo "    ;"
-} >kernels_ptx.h
+} >"$file"

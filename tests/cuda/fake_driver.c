@@ -2,6 +2,7 @@
 /* A stand-in for CUDA's driver (fake_driver.h). */
 #include "cuda/driver_calls.h"
 #include "cuda/kernels.c"
+#include "cuda/order.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -10,18 +11,19 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEVICES = 2, MOST_DELAY_NS = 300000, PINNED_HEAD = 64 /* has the size */ };
+enum { DEVICES = 2, MOST_DELAY_NS = 300000 };
 #define HIDDEN ((uintptr_t)1 << 62)
 
 struct CUctx_st {
     CUdevice device;
-    int retained;
 };
 
 struct CUevent_st {
+    CUcontext context;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t recorded, done; /* how often it was recorded, and how often that has happened */
+    order_clock point;       /* of the last record */
     struct CUevent_st *next;
 };
 
@@ -38,6 +40,8 @@ typedef struct operation {
 } operation;
 
 struct CUstream_st {
+    CUcontext context;
+    int number; /* order.h */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -46,12 +50,31 @@ struct CUstream_st {
     unsigned seed;
 };
 
+/* Memory that it holds is not free for others. */
+struct CUmemPoolHandle_st {
+    size_t held, used; /* bytes; used ones are held, too */
+    size_t freed;      /* of the used ones, by streams, which the host has not observed */
+    struct CUmemPoolHandle_st *next;
+};
+
+enum kind { DEVICE, POOL, MAPPED, MANAGED, ALLOCATED, REGISTERED };
+
 typedef struct allocation {
+    enum kind kind;
     char *data;
+    uintptr_t address; /* on the device */
     size_t bytes;
     CUdevice device;
+    CUcontext context; /* NULL: none */
+    CUmemoryPool pool; /* NULL: none */
     struct allocation *next;
 } allocation;
+
+typedef struct pinned_block {
+    struct pinned_block *next;
+    size_t bytes;
+    _Alignas(64) char memory[];
+} pinned_block;
 
 static struct CUctx_st contexts[DEVICES] = {{.device = 0}, {.device = 1}};
 static _Thread_local CUcontext current[8];
@@ -60,8 +83,24 @@ static _Thread_local int n_current;
 /* Guards what follows. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static allocation *allocations;
+static CUmemoryPool pools;
+static pinned_block *pinned_blocks;
 static CUevent all_events; /* never freed: a stream may still use a destroyed one */
 static CUstream default_stream;
+
+/* The context that the thread uses. NULL: none. */
+static CUcontext used(void)
+{
+    return n_current ? current[n_current - 1] : NULL;
+}
+
+/* As ENTER, in a function that needs a context. */
+#define ENTER_CONTEXT()                                                                                                    \
+    do {                                                                                                                   \
+        ENTER();                                                                                                           \
+        if (!used())                                                                                                       \
+            return CUDA_ERROR_INVALID_CONTEXT;                                                                             \
+    } while (0)
 
 void *fake_cuda_show(const void *device)
 {
@@ -71,11 +110,10 @@ void *fake_cuda_show(const void *device)
 /* The allocation that contains the bytes. NULL: none. */
 static bool find(CUdeviceptr address, size_t bytes, allocation *found)
 {
-    const char *data = fake_cuda_show((void *)(uintptr_t)address);
     bool is_found = false;
     pthread_mutex_lock(&lock);
-    for (const allocation *a = allocations; address & HIDDEN && a && !is_found; a = a->next)
-        if (data >= a->data && data < a->data + a->bytes && bytes <= (size_t)(a->data + a->bytes - data)) {
+    for (const allocation *a = allocations; a && !is_found; a = a->next)
+        if (address >= a->address && address - a->address < a->bytes && bytes <= a->bytes - (address - a->address)) {
             *found = *a;
             is_found = true;
         }
@@ -83,7 +121,23 @@ static bool find(CUdeviceptr address, size_t bytes, allocation *found)
     return is_found;
 }
 
+/* The host has waited for a stream, or has seen that it is empty. If it has waited, pools give back what they do not use.
+ */
+static void observe(bool waited)
+{
+    pthread_mutex_lock(&lock);
+    for (CUmemoryPool pool = pools; pool; pool = pool->next) {
+        pool->used -= pool->freed;
+        pool->freed = 0;
+        if (waited)
+            pool->held = pool->used;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 /* Streams. */
+
+static void run_record(operation *self);
 
 static void *work(void *user)
 {
@@ -100,9 +154,12 @@ static void *work(void *user)
         stream->busy = true;
         pthread_mutex_unlock(&stream->lock);
         nanosleep(&(struct timespec){.tv_nsec = rand_r(&stream->seed) % MOST_DELAY_NS}, NULL);
-        next->run(next);
-        free(next);
+        if (next->run != run_record)
+            next->run(next);
         pthread_mutex_lock(&stream->lock);
+        if (next->run == run_record) /* for a thread that has waited for the event, the stream is not busy */
+            next->run(next);
+        free(next);
         stream->busy = false;
         pthread_cond_broadcast(&stream->changed);
     }
@@ -110,13 +167,15 @@ static void *work(void *user)
     return NULL;
 }
 
-static CUstream start_stream(void)
+static CUstream start_stream(CUcontext context)
 {
     static unsigned seed;
     CUstream stream = calloc(1, sizeof *stream);
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     stream->last = &stream->first;
+    stream->context = context;
+    stream->number = order_add_stream();
     stream->seed = ++seed;
     pthread_create(&stream->thread, NULL, work, stream);
     return stream;
@@ -126,11 +185,16 @@ static CUstream or_default(CUstream stream)
 {
     pthread_mutex_lock(&lock);
     if (!stream && !default_stream)
-        default_stream = start_stream();
+        default_stream = start_stream(&contexts[0]);
     if (!stream)
         stream = default_stream;
     pthread_mutex_unlock(&lock);
     return stream;
+}
+
+static void run_copy(operation *self)
+{
+    memcpy(self->to, self->from, self->bytes);
 }
 
 static void push(CUstream stream, operation what, const void *arguments, size_t bytes)
@@ -140,6 +204,10 @@ static void push(CUstream stream, operation what, const void *arguments, size_t 
     if (bytes)
         memcpy(added->arguments, arguments, bytes);
     stream = or_default(stream);
+    if (what.run == run_copy) {
+        order_access(stream->number, (uintptr_t)what.from, what.bytes, false);
+        order_access(stream->number, (uintptr_t)what.to, what.bytes, true);
+    }
     pthread_mutex_lock(&stream->lock);
     *stream->last = added;
     stream->last = &added->next;
@@ -149,22 +217,45 @@ static void push(CUstream stream, operation what, const void *arguments, size_t 
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
-    ENTER();
+    ENTER_CONTEXT();
     (void)flags;
-    *stream = start_stream();
+    *stream = start_stream(used());
     count_object(1);
     return CUDA_SUCCESS;
+}
+
+static void finish(CUstream stream)
+{
+    stream = or_default(stream);
+    const order_clock point = order_now(stream->number);
+    pthread_mutex_lock(&stream->lock);
+    while (stream->first || stream->busy)
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    pthread_mutex_unlock(&stream->lock);
+    order_host_waited(&point);
+    observe(true);
 }
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
     const CUresult result = enter(__func__);
-    stream = or_default(stream);
-    pthread_mutex_lock(&stream->lock);
-    while (stream->first || stream->busy)
-        pthread_cond_wait(&stream->changed, &stream->lock);
-    pthread_mutex_unlock(&stream->lock);
+    finish(stream);
     return result;
+}
+
+CUresult cuStreamQuery(CUstream stream)
+{
+    ENTER_CONTEXT();
+    stream = or_default(stream);
+    const order_clock point = order_now(stream->number);
+    pthread_mutex_lock(&stream->lock);
+    const bool is_busy = stream->first || stream->busy;
+    pthread_mutex_unlock(&stream->lock);
+    if (is_busy)
+        return CUDA_ERROR_NOT_READY;
+    order_host_waited(&point);
+    observe(false);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamDestroy_v2(CUstream stream)
@@ -175,6 +266,7 @@ CUresult cuStreamDestroy_v2(CUstream stream)
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
     pthread_join(stream->thread, NULL);
+    order_remove_stream(stream->number);
     pthread_mutex_destroy(&stream->lock);
     pthread_cond_destroy(&stream->changed);
     free(stream);
@@ -192,10 +284,11 @@ static void wait_for(CUevent event, uint64_t number)
     pthread_mutex_unlock(&event->lock);
 }
 
-static uint64_t recorded(CUevent event)
+static uint64_t recorded(CUevent event, order_clock *point)
 {
     pthread_mutex_lock(&event->lock);
     uint64_t number = event->recorded;
+    *point = event->point;
     pthread_mutex_unlock(&event->lock);
     return number;
 }
@@ -216,9 +309,10 @@ static void run_wait(operation *self)
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
-    ENTER();
+    ENTER_CONTEXT();
     (void)flags;
     CUevent made = calloc(1, sizeof *made);
+    made->context = used();
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->changed, NULL);
     pthread_mutex_lock(&lock);
@@ -239,9 +333,13 @@ CUresult cuEventDestroy_v2(CUevent event)
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    ENTER();
+    ENTER_CONTEXT();
+    stream = or_default(stream);
+    if (stream->context != event->context)
+        return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&event->lock);
     uint64_t number = ++event->recorded;
+    event->point = order_now(stream->number);
     pthread_mutex_unlock(&event->lock);
     push(stream, (operation){.run = run_record, .event = event, .number = number}, NULL, 0);
     return CUDA_SUCCESS;
@@ -249,51 +347,136 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 
 CUresult cuEventSynchronize(CUevent event)
 {
-    ENTER();
-    wait_for(event, recorded(event));
+    ENTER_CONTEXT();
+    order_clock point;
+    wait_for(event, recorded(event, &point));
+    order_host_waited(&point);
+    observe(true);
     return CUDA_SUCCESS;
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-    ENTER();
+    ENTER_CONTEXT();
     (void)flags;
-    push(stream, (operation){.run = run_wait, .event = event, .number = recorded(event)}, NULL, 0);
+    order_clock point;
+    const uint64_t number = recorded(event, &point);
+    stream = or_default(stream);
+    order_wait(stream->number, &point);
+    push(stream, (operation){.run = run_wait, .event = event, .number = number}, NULL, 0);
     return CUDA_SUCCESS;
 }
 
 /* Memory. */
 
-CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes)
+/* `data` NULL: allocates it. */
+static CUdeviceptr allocate(enum kind kind, char *data, size_t bytes, CUmemoryPool pool)
 {
-    ENTER();
+    const bool is_hidden = kind != MANAGED && kind != ALLOCATED, has_context = kind == DEVICE || kind >= ALLOCATED;
     allocation *made = malloc(sizeof *made);
-    *made = (allocation){malloc(bytes), bytes, n_current ? current[n_current - 1]->device : 0, NULL};
+    *made = (allocation){.kind = kind,
+                         .data = data ? data : malloc(bytes),
+                         .bytes = bytes,
+                         .device = used()->device,
+                         .context = has_context ? used() : NULL,
+                         .pool = pool};
+    made->address = (uintptr_t)made->data | (is_hidden ? HIDDEN : 0);
+    order_forget((uintptr_t)made->data, bytes);
     pthread_mutex_lock(&lock);
     made->next = allocations;
     allocations = made;
+    if (pool) {
+        pool->used += bytes;
+        pool->held = pool->held < pool->used ? pool->used : pool->held;
+    }
     pthread_mutex_unlock(&lock);
-    *memory = (uintptr_t)made->data | HIDDEN;
-    return CUDA_SUCCESS;
+    return made->address;
 }
 
-CUresult cuMemFree_v2(CUdeviceptr memory)
+/* Of a pool's memory, `is_observed` says that the host knows it to be free. */
+static CUresult release(CUdeviceptr memory, bool is_observed)
 {
-    ENTER();
     allocation *found = NULL;
     pthread_mutex_lock(&lock);
     for (allocation **at = &allocations; *at; at = &(*at)->next)
-        if (((uintptr_t)(*at)->data | HIDDEN) == memory) {
+        if ((*at)->address == memory) {
             found = *at;
             *at = found->next;
             break;
         }
+    if (found && found->pool) {
+        *(is_observed ? &found->pool->used : &found->pool->freed) += is_observed ? 0 - found->bytes : found->bytes;
+        count_object(-1);
+    }
     pthread_mutex_unlock(&lock);
     if (!found)
         return CUDA_ERROR_INVALID_VALUE;
-    free(found->data);
+    (found->kind == POOL && is_observed ? order_free : order_forget)((uintptr_t)found->data, found->bytes);
+    if (found->kind != REGISTERED)
+        free(found->data);
     free(found);
     return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes)
+{
+    ENTER_CONTEXT();
+    *memory = allocate(DEVICE, NULL, bytes, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *memory, size_t bytes, unsigned flags)
+{
+    ENTER_CONTEXT();
+    (void)flags;
+    *memory = allocate(MANAGED, NULL, bytes, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult fake_cuda_map(CUdeviceptr *memory, size_t bytes)
+{
+    ENTER_CONTEXT();
+    *memory = allocate(MAPPED, NULL, bytes, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    ENTER_CONTEXT();
+    (void)flags;
+    *memory = (void *)(uintptr_t)allocate(ALLOCATED, NULL, bytes, NULL);
+    count_object(1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
+{
+    ENTER_CONTEXT();
+    (void)flags;
+    allocate(REGISTERED, memory, bytes, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void *memory)
+{
+    ENTER_CONTEXT();
+    return release((uintptr_t)memory | HIDDEN, true);
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *memory, unsigned flags)
+{
+    ENTER_CONTEXT();
+    (void)flags;
+    allocation found;
+    *address = (uintptr_t)memory | HIDDEN;
+    return find(*address, 0, &found) || find(*address = (uintptr_t)memory, 0, &found) ? CUDA_SUCCESS
+                                                                                      : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr memory)
+{
+    ENTER_CONTEXT();
+    return release(memory, true);
 }
 
 static size_t room = (size_t)64 << 30;
@@ -307,42 +490,97 @@ void fake_cuda_set_room(size_t bytes)
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
-    ENTER();
+    ENTER_CONTEXT();
     pthread_mutex_lock(&lock);
     *free_bytes = room;
+    for (CUmemoryPool pool = pools; pool; pool = pool->next)
+        *free_bytes -= pool->held;
     *total = (size_t)64 << 30;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr *memory, size_t bytes, CUstream stream)
+/* Work of the stream writes the allocation, if the address is in one. */
+static void access_all(CUstream stream, CUdeviceptr address)
+{
+    allocation found;
+    if (find(address, 0, &found))
+        order_access(or_default(stream)->number, (uintptr_t)found.data, found.bytes, true);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
     ENTER();
-    (void)stream;
-    const CUresult result = cuMemAlloc_v2(memory, bytes);
-    count_object(!result);
-    return result;
+    if (properties->allocation_type != 1 || properties->location_type != 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pool = calloc(1, sizeof **pool);
+    pthread_mutex_lock(&lock);
+    (*pool)->next = pools;
+    pools = *pool;
+    pthread_mutex_unlock(&lock);
+    count_object(1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    (void)enter(__func__);
+    observe(true);
+    pthread_mutex_lock(&lock);
+    CUmemoryPool *at = &pools;
+    while (*at != pool)
+        at = &(*at)->next;
+    *at = pool->next;
+    pthread_mutex_unlock(&lock);
+    if (pool->used)
+        abort(); /* a test that frees its memory later */
+    free(pool);
+    count_object(-1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep)
+{
+    ENTER();
+    pthread_mutex_lock(&lock);
+    if (pool->held > bytes_to_keep)
+        pool->held = pool->used < bytes_to_keep ? bytes_to_keep : pool->used;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    ENTER_CONTEXT();
+    *memory = allocate(POOL, NULL, bytes, pool);
+    access_all(stream, *memory);
+    count_object(1);
+    return CUDA_SUCCESS;
 }
 
 static void run_free(operation *self)
 {
-    cuMemFree_v2((uintptr_t)self->to | HIDDEN);
-    count_object(-1);
+    release((uintptr_t)self->to | HIDDEN, false);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
 {
     (void)enter(__func__);
+    access_all(stream, memory);
     push(stream, (operation){.run = run_free, .to = fake_cuda_show((void *)(uintptr_t)memory)}, NULL, 0);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
 {
-    ENTER();
-    char *block = malloc(PINNED_HEAD + bytes);
-    memcpy(block, &bytes, sizeof bytes);
-    *memory = block + PINNED_HEAD;
+    ENTER_CONTEXT();
+    pinned_block *block = malloc(sizeof *block + bytes);
+    *block = (pinned_block){.bytes = bytes};
+    pthread_mutex_lock(&lock);
+    block->next = pinned_blocks;
+    pinned_blocks = block;
+    pthread_mutex_unlock(&lock);
+    *memory = block->memory;
     count_object(1);
     count_pinned(bytes);
     return CUDA_SUCCESS;
@@ -351,45 +589,71 @@ CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
 CUresult cuMemFreeHost(void *memory)
 {
     (void)enter(__func__);
-    char *block = (char *)memory - PINNED_HEAD;
-    size_t bytes;
-    memcpy(&bytes, block, sizeof bytes);
-    count_pinned(0 - bytes);
-    free(block);
     count_object(-1);
+    if (!release((uintptr_t)memory, true))
+        return CUDA_SUCCESS;
+    pinned_block **at = &pinned_blocks;
+    pthread_mutex_lock(&lock);
+    while (*at && (*at)->memory != memory)
+        at = &(*at)->next;
+    pinned_block *found = *at;
+    if (found)
+        *at = found->next;
+    pthread_mutex_unlock(&lock);
+    if (!found)
+        return CUDA_ERROR_INVALID_VALUE;
+    count_pinned(0 - found->bytes);
+    order_forget((uintptr_t)memory, found->bytes);
+    free(found);
     return CUDA_SUCCESS;
+}
+
+static bool is_pinned(const char *address)
+{
+    allocation found;
+    if (find((uintptr_t)address | HIDDEN, 0, &found))
+        return found.kind >= ALLOCATED;
+    pthread_mutex_lock(&lock);
+    const pinned_block *block = pinned_blocks;
+    while (block && !(address >= block->memory && address < block->memory + block->bytes))
+        block = block->next;
+    pthread_mutex_unlock(&lock);
+    return block != NULL;
 }
 
 CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
 {
     ENTER();
     allocation found;
-    if (!find(address, 0, &found))
+    if (!find(address, 0, &found) && !find(address | HIDDEN, 0, &found))
         return CUDA_ERROR_INVALID_VALUE;
-    const CUdeviceptr start = (uintptr_t)found.data | HIDDEN;
-    const unsigned on_device = 2;
-    enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
-    if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+    enum { MEMORY_TYPE = 2, IS_MANAGED = 8, ON_HOST = 1, ON_DEVICE = 2 };
+    const unsigned type = found.kind < ALLOCATED ? ON_DEVICE : ON_HOST;
+    const size_t half = found.bytes / 2;
+    if (found.kind == MAPPED) { /* in two ranges, as the program reserved them */
+        const bool is_second = address - found.address >= half;
+        found.address += is_second ? half : 0;
+        found.bytes = is_second ? found.bytes - half : half;
+    }
+    if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+        memcpy(value, &found.context, sizeof found.context);
+    else if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
         memcpy(value, &found.device, sizeof found.device);
     else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
-        memcpy(value, &start, sizeof start);
+        memcpy(value, &found.address, sizeof found.address);
     else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
         memcpy(value, &found.bytes, sizeof found.bytes);
     else if (attribute == MEMORY_TYPE)
-        memcpy(value, &on_device, sizeof on_device);
+        memcpy(value, &type, sizeof type);
     else if (attribute == IS_MANAGED)
-        *(unsigned char *)value = 0;
+        *(unsigned char *)value = found.kind == MANAGED;
     else
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
-static void run_copy(operation *self)
-{
-    memcpy(self->to, self->from, self->bytes);
-}
-
-static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t bytes, CUstream stream)
+/* `host` NULL: between memory of devices. As in CUDA, a copy from or to other memory than pinned one ends in the call. */
+static CUresult copy(CUdeviceptr device, const void *host, void *to, const void *from, size_t bytes, CUstream stream)
 {
     allocation found;
     if (!find(device, bytes, &found)) {
@@ -398,26 +662,28 @@ static CUresult copy(CUdeviceptr device, void *to, const void *from, size_t byte
     }
     push(stream, (operation){.run = run_copy, .to = fake_cuda_show(to), .from = fake_cuda_show(from), .bytes = bytes}, NULL,
          0);
+    if (host && !is_pinned(host))
+        finish(stream);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    ENTER();
+    ENTER_CONTEXT();
     count_copied(bytes);
-    return copy(from, to, (const void *)(uintptr_t)from, bytes, stream);
+    return copy(from, to, to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-    ENTER();
-    return copy(to, (void *)(uintptr_t)to, from, bytes, stream);
+    ENTER_CONTEXT();
+    return copy(to, from, (void *)(uintptr_t)to, from, bytes, stream);
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    ENTER();
-    return copy(from, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, stream);
+    ENTER_CONTEXT();
+    return copy(from, NULL, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, stream);
 }
 
 static void run_kernel(operation *self)
@@ -432,6 +698,11 @@ static void run_host_function(operation *self)
 
 void fake_cuda_launch(CUstream stream, void (*kernel)(void *arguments), const void *arguments, size_t bytes)
 {
+    for (size_t at = 0; at + sizeof(CUdeviceptr) <= bytes; at += sizeof(CUdeviceptr)) {
+        CUdeviceptr address;
+        memcpy(&address, (const char *)arguments + at, sizeof address);
+        access_all(stream, address);
+    }
     push(stream, (operation){.run = run_kernel, .kernel = kernel}, arguments, bytes);
 }
 
@@ -451,6 +722,7 @@ struct CUmod_st {
 struct CUfunc_st {
     const char *name;
     size_t parameters;
+    void (*access)(int stream, const uint64_t *parameters);
     void (*run)(uint64_t thread, uint64_t threads, const uint64_t *parameters);
 };
 
@@ -460,7 +732,15 @@ static void run_find_nonfinite(uint64_t thread, uint64_t threads, const uint64_t
                    parameters[3], fake_cuda_show((void *)(uintptr_t)parameters[4]));
 }
 
-static struct CUfunc_st functions[] = {{"hs_find_nonfinite", 5, run_find_nonfinite}};
+static void access_find_nonfinite(int stream, const uint64_t *parameters)
+{
+    const uint64_t *elements = fake_cuda_show((void *)(uintptr_t)parameters[0]),
+                   *found = fake_cuda_show((void *)(uintptr_t)parameters[4]);
+    order_access(stream, (uintptr_t)elements, parameters[1] * parameters[2], false);
+    order_access(stream, (uintptr_t)found, 4 * sizeof *found, true);
+}
+
+static struct CUfunc_st functions[] = {{"hs_find_nonfinite", 5, access_find_nonfinite, run_find_nonfinite}};
 
 typedef struct {
     CUfunction function;
@@ -469,7 +749,7 @@ typedef struct {
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-    ENTER();
+    ENTER_CONTEXT();
     if (strncmp(image, ".version ", 9) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     *module = malloc(sizeof **module);
@@ -488,7 +768,7 @@ CUresult cuModuleUnload(CUmodule module)
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    ENTER();
+    ENTER_CONTEXT();
     char entry[64];
     snprintf(entry, sizeof entry, ".visible .entry %s(", name);
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -510,12 +790,13 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters,
                         void **extra)
 {
-    ENTER();
+    ENTER_CONTEXT();
     launch what = {.function = function, .threads = (uint64_t)grid_x * block_x};
     if (!what.threads || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || shared_bytes || extra)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < function->parameters; i++)
         memcpy(&what.parameters[i], parameters[i], sizeof what.parameters[i]);
+    function->access(or_default(stream)->number, what.parameters);
     push(stream, (operation){.run = run_launch}, &what, sizeof what);
     return CUDA_SUCCESS;
 }
@@ -553,6 +834,9 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
+    const CUresult result = enter(__func__);
+    if (result && result != 700) /* work that has failed before does not fail it */
+        return result;
     if (n_current == sizeof current / sizeof *current)
         abort(); /* a push without a pop */
     current[n_current++] = context;
@@ -569,8 +853,32 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
-    *context = n_current ? current[n_current - 1] : NULL;
+    *context = used();
     return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    ENTER();
+    (void)flags;
+    *context = malloc(sizeof **context);
+    (*context)->device = device;
+    count_object(1);
+    return cuCtxPushCurrent_v2(*context);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    ENTER();
+    free(context);
+    count_object(-1);
+    return CUDA_SUCCESS;
+}
+
+void fake_cuda_use(void)
+{
+    if (!used())
+        cuCtxPushCurrent_v2(&contexts[0]);
 }
 
 CUresult cuGetErrorName(CUresult result, const char **name)

@@ -16,6 +16,13 @@
 #define REAL_FUNCTIONS(F)                                                                                                  \
     HS__CUDA_FUNCTIONS(F)                                                                                                  \
     F(cuCtxGetCurrent, cuCtxGetCurrent, (CUcontext * context))                                                             \
+    F(cuCtxCreate, cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device))                                 \
+    F(cuCtxDestroy, cuCtxDestroy_v2, (CUcontext context))                                                                  \
+    F(cuMemAllocManaged, cuMemAllocManaged, (CUdeviceptr * memory, size_t bytes, unsigned flags))                          \
+    F(cuMemHostAlloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                       \
+    F(cuMemHostRegister, cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))                               \
+    F(cuMemHostUnregister, cuMemHostUnregister, (void *memory))                                                            \
+    F(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void *memory, unsigned flags))      \
     F(cuLaunchHostFunc, cuLaunchHostFunc, (CUstream stream, void (*function)(void *user), void *user))
 
 /* Those that are not defined below are the driver's. */
@@ -174,18 +181,28 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return result;
 }
 
-/* Tests call it first. As in CUDA's runtime, the primary context of device 0 is the thread's if it has none. */
-CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+void fake_cuda_use(void)
 {
     CUcontext context;
-    ENTER();
     if (REAL(cuCtxGetCurrent)(&context) || !context) {
         check(REAL(cuInit)(0));
         check(REAL(cuDevicePrimaryCtxRetain)(&context, 0));
         check(REAL(cuCtxPushCurrent)(context));
     }
-    const CUresult result = REAL(cuStreamCreate)(stream, flags);
-    count_object(!result);
+}
+
+CUresult fake_cuda_map(CUdeviceptr *address, size_t bytes)
+{
+    (void)address, (void)bytes;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
+{
+    ENTER();
+    const CUresult result = REAL(cuMemAllocManaged)(address, bytes, flags);
+    if (!result)
+        add_memory(*address, bytes);
     return result;
 }
 
@@ -202,7 +219,8 @@ CUresult cuMemFree_v2(CUdeviceptr address)
 {
     ENTER();
     const CUresult result = REAL(cuMemFree)(address);
-    remove_memory(address);
+    if (!remove_memory(address) && !result)
+        count_object(-1); /* a block of a pool */
     return result;
 }
 
@@ -249,8 +267,19 @@ FORWARD(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, u
 FORWARD(cuEventCreate, cuEventCreate, (CUevent * event, unsigned flags), (event, flags), 1)
 FORWARD(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream), (event, stream), 0)
 FORWARD(cuEventSynchronize, cuEventSynchronize, (CUevent event), (event), 0)
-FORWARD(cuMemAllocAsync, cuMemAllocAsync, (CUdeviceptr * address, size_t bytes, CUstream stream), (address, bytes, stream),
-        1)
+FORWARD(cuStreamCreate, cuStreamCreate, (CUstream * stream, unsigned flags), (stream, flags), 1)
+FORWARD(cuCtxCreate, cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device), 1)
+FORWARD(cuCtxDestroy, cuCtxDestroy_v2, (CUcontext context), (context), -1)
+FORWARD(cuMemHostAlloc, cuMemHostAlloc, (void **host, size_t bytes, unsigned flags), (host, bytes, flags), 1)
+FORWARD(cuMemHostRegister, cuMemHostRegister_v2, (void *host, size_t bytes, unsigned flags), (host, bytes, flags), 0)
+FORWARD(cuMemHostUnregister, cuMemHostUnregister, (void *host), (host), 0)
+FORWARD(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void *host, unsigned flags),
+        (address, host, flags), 0)
+FORWARD(cuStreamQuery, cuStreamQuery, (CUstream stream), (stream), 0)
+FORWARD(cuMemPoolCreate, cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties), (pool, properties), 1)
+FORWARD(cuMemPoolTrimTo, cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes_to_keep), (pool, bytes_to_keep), 0)
+FORWARD(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync,
+        (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream), (address, bytes, pool, stream), 1)
 FORWARD(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),
         (to, from, bytes, stream), 0)
 FORWARD(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
@@ -278,15 +307,17 @@ FORWARD_ALWAYS(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream), (str
 FORWARD_ALWAYS(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream), (stream), -1)
 FORWARD_ALWAYS(cuEventDestroy, cuEventDestroy_v2, (CUevent event), (event), -1)
 FORWARD_ALWAYS(cuModuleUnload, cuModuleUnload, (CUmodule module), (module), -1)
+FORWARD_ALWAYS(cuMemPoolDestroy, cuMemPoolDestroy, (CUmemoryPool pool), (pool), -1)
 FORWARD_ALWAYS(cuMemFreeAsync, cuMemFreeAsync, (CUdeviceptr address, CUstream stream), (address, stream), -1)
 FORWARD_ALWAYS(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device), (device), -1)
 
-/* These never fail in a test. */
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
-    return REAL(cuCtxPushCurrent)(context);
+    const CUresult result = enter(__func__);
+    return result && result != 700 ? result : REAL(cuCtxPushCurrent)(context); /* as in fake_driver.c */
 }
 
+/* These never fail in a test. */
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
     return REAL(cuCtxPopCurrent)(context);

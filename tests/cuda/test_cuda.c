@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +130,7 @@ static int setup(void **state)
     pthread_mutex_init(&p->lock, NULL);
     fake_cuda_fail(NULL, 0, 0, false);
     fake_cuda_set_room((size_t)64 << 30);
+    fake_cuda_use();
     assert_int_equal(cuStreamCreate(&p->stream, 0), 0);
     p->loss = allocate(1);
     p->env = *hs_env_default();
@@ -517,10 +519,10 @@ static void assert_save_fails(program *p, hs_code code, const char *message)
 
 /* Saves in the background. */
 
-#define start_background(p, has_parameters)                                                                                \
-    start_with((p), (has_parameters),                                                                                      \
+#define start_background(p, limit)                                                                                         \
+    start_with((p), true,                                                                                                  \
                HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = (p)->directory, .every_n_steps = 2, .max_to_keep = HS_NEVER, \
-                                            .background = true)))
+                                            .background = true, .copy_limit = (limit))))
 
 /* Steps that only change the variables after hs_step_before_update. */
 static void guarded_steps(program *p, int64_t last)
@@ -552,49 +554,133 @@ static void assert_saved(program *p, int64_t step)
     hs_checkpoint_close(saved);
 }
 
-/* Saves all steps up to 8 that are even. */
-static void saves_each_second_step(program *p, void (*steps)(program *p, int64_t last))
+static void use_new_directory(program *p)
+{
+    test_remove_directory(p->directory);
+    p->directory = test_make_directory();
+}
+
+/* Saves all steps up to 8 that are even. Returns the MiB of the host's memory that it needs. */
+static size_t saves_each_second_step(program *p, int64_t copy_limit, void (*steps)(program *p, int64_t last))
 {
     set_gate(true);
-    start_background(p, true);
+    start_background(p, copy_limit);
+    steps(p, 1);
+    p->peak = p->bytes;
+    const size_t before = p->bytes;
+    fake_cuda_pinned_peak();
     steps(p, 8);
     assert_int_equal(stop(p), HS_OK);
+    const size_t needed = p->peak - before + fake_cuda_pinned_peak();
     for (int64_t step = 2; step <= 8; step += 2)
         assert_saved(p, step);
+    return needed >> 20;
 }
+
+/* The variables have 32 MiB. Without a copy of them on the host, a save has the buffers of the file and those of pinned
+ * memory. */
+enum { LITTLE_MIB = 26 };
 
 static void saves_in_the_background_copy_on_the_device(void **state)
 {
     const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
-    saves_each_second_step(*state, guarded_steps);
+    const size_t needed = saves_each_second_step(*state, 0, guarded_steps);
     assert_true(fake_cuda_calls("cuMemcpyDtoDAsync_v2") >= before + 6); /* the last save is in the foreground */
+    assert_in_range(needed, 8, LITTLE_MIB);
 }
 
 static void a_program_that_does_not_announce_updates_is_saved_too(void **state)
 {
     const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
-    saves_each_second_step(*state, train_to);
+    saves_each_second_step(*state, 0, train_to);
     assert_true(fake_cuda_calls("cuMemcpyDtoDAsync_v2") >= before + 6);
 }
 
-static void without_room_on_the_device_saves_copy_to_the_host(void **state)
+static void without_room_on_the_device_saves_need_little_memory_of_the_host(void **state)
 {
+    void (*const programs[])(program *, int64_t) = {guarded_steps, train_to};
     const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
     fake_cuda_set_room((size_t)4 << 30);
-    saves_each_second_step(*state, guarded_steps);
+    for (int i = 0; i < 2; i++) {
+        assert_in_range(saves_each_second_step(*state, 0, programs[i]), 8, LITTLE_MIB);
+        use_new_directory(*state);
+    }
     assert_int_equal(fake_cuda_calls("cuMemcpyDtoDAsync_v2"), before);
+}
+
+static void without_room_on_the_device_the_update_waits_for_the_save(void **state)
+{
+    program *p = *state;
+    fake_cuda_set_room((size_t)4 << 30);
+    set_gate(true);
+    start_background(p, 0);
+    guarded_steps(p, 3);
+    assert_saved(p, 2);
+}
+
+static void a_save_may_copy_to_the_host_if_the_program_sets_a_limit(void **state)
+{
+    static const int64_t limits[] = {1 << 30, HS_NEVER};
+    fake_cuda_set_room((size_t)4 << 30);
+    for (int i = 0; i < 2; i++) {
+        assert_in_range(saves_each_second_step(*state, limits[i], guarded_steps), 32,
+                        32 + 2 * LITTLE_MIB); /* it is copied, and saved, in pieces */
+        use_new_directory(*state);
+    }
+}
+
+/* The room is that of one save's copies, besides the sixteenth that stays free. */
+static void each_save_finds_the_room_of_the_save_before(void **state)
+{
+    const int before = fake_cuda_calls("cuMemcpyDtoDAsync_v2");
+    fake_cuda_set_room(((size_t)4 << 30) + 2 * N * sizeof(float));
+    assert_in_range(saves_each_second_step(*state, 0, guarded_steps), 8, LITTLE_MIB);
+    assert_true(fake_cuda_calls("cuMemcpyDtoDAsync_v2") >= before + 6);
+}
+
+static size_t free_bytes_of_device(void)
+{
+    size_t free_bytes, total;
+    assert_int_equal(cuMemGetInfo_v2(&free_bytes, &total), 0);
+    return free_bytes;
+}
+
+/* The first copy is released while it waits at the gate, the second one after the host has read it. */
+static void released_copies_give_their_memory_back(void **state)
+{
+    program *p = *state;
+    enum { BYTES = 64 << 20 };
+    void *copy;
+    char first;
+    p->parameters = allocate(BYTES / sizeof(float));
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    const hs_memory *memory = hs_cuda_memory(p->cuda);
+    const size_t before = free_bytes_of_device();
+    set_gate(false);
+    fake_cuda_launch(p->stream, wait_at_gate, NULL, 0);
+    assert_ok(memory->mark(memory->user, &p->err), &p->err);
+    assert_ok(memory->duplicate(memory->user, p->parameters, BYTES, &copy, &p->err), &p->err);
+    memory->release(memory->user, copy);
+    set_gate(true);
+    assert_ok(memory->duplicate(memory->user, p->parameters, BYTES, &copy, &p->err), &p->err);
+    assert_true(free_bytes_of_device() <= before - BYTES);
+    assert_ok(memory->to_host(memory->user, &first, copy, 1, &p->err), &p->err);
+    assert_ok(memory->wait(memory->user, &first, &p->err), &p->err);
+    memory->release(memory->user, copy);
+    assert_true(free_bytes_of_device() > before - BYTES / 2);
+    assert_false(gate_timed_out);
 }
 
 static void the_device_may_run_out_of_memory_in_a_save(void **state)
 {
-    fake_cuda_fail("cuMemAllocAsync", 4, CUDA_ERROR_OUT_OF_MEMORY, false);
-    saves_each_second_step(*state, guarded_steps);
+    fake_cuda_fail("cuMemAllocFromPoolAsync", 4, CUDA_ERROR_OUT_OF_MEMORY, false);
+    assert_in_range(saves_each_second_step(*state, 0, guarded_steps), 8, LITTLE_MIB);
 }
 
 static void a_device_without_memory_pools_is_saved(void **state)
 {
-    fake_cuda_fail("cuMemAllocAsync", 1, CUDA_ERROR_NOT_SUPPORTED, false);
-    saves_each_second_step(*state, guarded_steps);
+    fake_cuda_fail("cuMemPoolCreate", 1, CUDA_ERROR_NOT_SUPPORTED, false);
+    assert_in_range(saves_each_second_step(*state, 0, guarded_steps), 8, LITTLE_MIB);
 }
 
 /* The work of step 1, the save of step 2 and its copies are behind the gate. */
@@ -602,7 +688,7 @@ static void the_training_thread_does_not_wait_for_the_device(void **state)
 {
     program *p = *state;
     set_gate(true);
-    start_background(p, true);
+    start_background(p, 0);
     guarded_steps(p, 1);
     cuStreamSynchronize(p->stream);
     set_gate(false);
@@ -614,25 +700,11 @@ static void the_training_thread_does_not_wait_for_the_device(void **state)
     assert_saved(p, 2);
 }
 
-static void background_saves_need_little_memory_of_the_host(void **state)
-{
-    program *p = *state;
-    set_gate(true);
-    start_background(p, true);
-    guarded_steps(p, 1);
-    p->peak = p->bytes;
-    const size_t before = p->bytes;
-    fake_cuda_pinned_peak();
-    guarded_steps(p, 4);
-    assert_in_range((p->peak - before + fake_cuda_pinned_peak()) >> 20, 8, 26); /* the variables have 32 */
-    assert_int_equal(stop(p), HS_OK);
-}
-
 static void a_failed_copy_on_the_device_keeps_the_checkpoint(void **state)
 {
     program *p = *state;
     set_gate(true);
-    start_background(p, true);
+    start_background(p, 0);
     guarded_steps(p, 2);
     guarded_steps(p, 3); /* has waited until the copies of step 2 were begun */
     fake_cuda_fail("cuMemcpyDtoDAsync_v2", 2, ILLEGAL_ADDRESS, true);
@@ -650,24 +722,29 @@ static void a_failed_copy_on_the_device_keeps_the_checkpoint(void **state)
     assert_state(p, 2);
 }
 
+/* In the save of step 2, of two variables. The third wait is that of the program's stream. */
 static void every_call_of_a_background_save_may_fail(void **state)
 {
     program *p = *state;
-    static const char *const calls[] = {"cuMemcpyDtoDAsync_v2", "cuMemAllocAsync", "cuMemGetInfo_v2", "cuStreamWaitEvent"};
+    static const struct {
+        const char *name;
+        int n;
+    } calls[] = {
+        {"cuMemcpyDtoDAsync_v2", 2}, {"cuMemAllocFromPoolAsync", 2}, {"cuMemGetInfo_v2", 2}, {"cuStreamWaitEvent", 3}};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        for (int nth = 1; nth <= 2; nth++) {
+        for (int nth = 1; nth <= calls[i].n; nth++) {
             set_gate(true);
-            start_background(p, true);
-            fake_cuda_fail(calls[i], nth, CUDA_ERROR_OUT_OF_MEMORY, false); /* the library copies to the host */
+            start_background(p, 0);
+            guarded_steps(p, 1); /* the copies of step 0 have begun */
+            const int before = fake_cuda_calls(calls[i].name);
+            fake_cuda_fail(calls[i].name, nth, CUDA_ERROR_OUT_OF_MEMORY,
+                           false); /* the library copies to the host, or waits */
             guarded_steps(p, 3);
+            assert_true(fake_cuda_calls(calls[i].name) >= before + nth);
             fake_cuda_fail(NULL, 0, 0, false);
-            hs_code code = stop(p);
-            if (code)
-                assert_says(&p->err, HS_RESOURCE_EXHAUSTED, "CUDA_ERROR_OUT_OF_MEMORY");
-            else if (hs_checkpoint_exists(NULL, test_path(p->directory, "model.ckpt-2"))) /* otherwise it was skipped */
-                assert_saved(p, 2);
-            test_remove_directory(p->directory);
-            p->directory = test_make_directory();
+            assert_int_equal(stop(p), HS_OK);
+            assert_saved(p, 2);
+            use_new_directory(p);
         }
 }
 
@@ -724,6 +801,102 @@ static void memory_of_another_device_is_an_error(void **state)
     cuDevicePrimaryCtxRelease_v2(1);
 }
 
+static void memory_of_another_context_is_an_error(void **state)
+{
+    program *p = *state;
+    CUcontext other, popped;
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    release(&p->moments);
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    p->moments = allocate(N);
+    cuCtxPopCurrent_v2(&popped);
+    assert_save_fails(p, HS_INVALID_ARGUMENT, "is memory of a context that is not the primary one of device 0");
+    cuCtxPushCurrent_v2(other);
+    release(&p->moments);
+    cuCtxPopCurrent_v2(&popped);
+    cuCtxDestroy_v2(other);
+}
+
+static void memory_in_several_ranges_is_saved(void **state)
+{
+    program *p = *state;
+    CUdeviceptr mapped;
+    if (fake_cuda_map(&mapped, N * sizeof(float)))
+        test_skip("only over the stand-in");
+    p->moments = (float *)(uintptr_t)mapped;
+    fake_cuda_launch(p->stream, clear, &(arguments){.moments = p->moments}, sizeof(arguments));
+    start(p, true, (hs_hook){0});
+    train_to(p, 3);
+    assert_int_equal(stop(p), HS_OK);
+    assert_saved(p, 3);
+}
+
+/* Opens a session with memory of N parameters and the loss, which the host can read. It saves step 0, or restores. */
+static hs_session *open_shared(program *p, float **memory, float **loss, bool background)
+{
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    p->graph = hs_graph_new(&p->env);
+    hs_cuda_variable(p->cuda, p->graph, "parameters", HS_FLOAT, HS_SHAPE(N), memory);
+    hs_cuda_value(p->cuda, p->graph, "loss", HS_FLOAT, HS_SCALAR, loss);
+    hs_graph_global_step(p->graph, NULL, NULL);
+    return hs_session_open(
+        hs_graph_backend(p->graph),
+        HS_SESSION_OPTIONS(.checkpoint_dir = p->directory,
+                           .hooks = HS_HOOKS(hs_checkpoint_saver(.checkpoint_dir = p->directory, .every_n_steps = 2,
+                                                                 .background = background),
+                                             HS_HOOK(.ops = &reader))),
+        &p->err);
+}
+
+static void assert_shared_memory_is_saved(program *p, float *device, float *host, bool background)
+{
+    float *loss = device + N;
+    for (int i = 0; i <= N; i++)
+        host[i] = (float)i;
+    assert_clears(&p->err, p->session = open_shared(p, &device, &loss, background));
+    n_losses = 0;
+    for (int i = 0; i < 3; i++) {
+        hs_step_begin(p->session);
+        hs_step_end(p->session);
+    }
+    assert_int_equal(n_losses, 3);
+    assert_true(losses[2] == N);
+    assert_int_equal(stop(p), HS_OK);
+    memset(host, 0, N * sizeof *host);
+    assert_clears(&p->err, p->session = open_shared(p, &device, &loss, background));
+    assert_int_equal(stop(p), HS_OK);
+    for (int i = 0; i <= N; i++)
+        if (host[i] != (float)i)
+            fail_msg("element %d is %g", i, host[i]);
+    test_remove_directory(p->directory);
+    p->directory = test_make_directory();
+}
+
+static void managed_memory_and_registered_memory_of_the_host_are_saved(void **state)
+{
+    program *p = *state;
+    enum { BYTES = (N + 1) * sizeof(float), ATTACH_GLOBAL = 1, DEVICE_MAP = 2 };
+    CUdeviceptr address;
+    void *allocated, *registered = malloc(BYTES);
+    for (int background = 0; background < 2; background++) {
+        assert_int_equal(cuMemAllocManaged(&address, BYTES, ATTACH_GLOBAL), 0);
+        assert_shared_memory_is_saved(p, (float *)(uintptr_t)address, (float *)(uintptr_t)address, background);
+        assert_int_equal(cuMemFree_v2(address), 0);
+
+        assert_int_equal(cuMemHostAlloc(&allocated, BYTES, DEVICE_MAP), 0);
+        assert_int_equal(cuMemHostGetDevicePointer_v2(&address, allocated, 0), 0);
+        assert_shared_memory_is_saved(p, (float *)(uintptr_t)address, allocated, background);
+        assert_int_equal(cuMemFreeHost(allocated), 0);
+
+        assert_int_equal(cuMemHostRegister_v2(registered, BYTES, DEVICE_MAP), 0);
+        assert_int_equal(cuMemHostGetDevicePointer_v2(&address, registered, 0), 0);
+        assert_shared_memory_is_saved(p, (float *)(uintptr_t)address, registered, background);
+        assert_int_equal(cuMemHostUnregister(registered), 0);
+    }
+    free(registered);
+}
+
 static void a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint(void **state)
 {
     program *p = *state;
@@ -741,9 +914,9 @@ static void a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint(v
 static void every_call_of_the_driver_may_fail(void **state)
 {
     program *p = *state;
-    static const char *const calls[] = {"cuDeviceGet",          "cuDevicePrimaryCtxRetain", "cuStreamCreate",
-                                        "cuEventCreate",        "cuEventSynchronize",       "cuEventRecord",
-                                        "cuMemcpyDtoHAsync_v2", "cuPointerGetAttribute",    "cuStreamWaitEvent"};
+    static const char *const calls[] = {
+        "cuDeviceGet",   "cuDevicePrimaryCtxRetain", "cuStreamCreate",        "cuEventCreate",     "cuEventSynchronize",
+        "cuEventRecord", "cuMemcpyDtoHAsync_v2",     "cuPointerGetAttribute", "cuStreamWaitEvent", "cuCtxPushCurrent_v2"};
     hs_host_copy copy = {0};
     hs_tensor host;
     p->parameters = allocate(4);
@@ -770,6 +943,25 @@ static void every_call_of_the_driver_may_fail(void **state)
     hs_host_copy_free(&copy);
 }
 
+static void a_lost_device_is_unavailable(void **state)
+{
+    program *p = *state;
+    static const CUresult results[] = {4, 46, 214, 220, 226, 802, 805, 806, 807, 808, 809, 810, 911};
+    p->parameters = allocate(4);
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SHAPE(4), p->parameters), host;
+    value.memory = hs_cuda_memory(p->cuda);
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        hs_host_copy copy = {0};
+        char number[16];
+        snprintf(number, sizeof number, "(%d)", results[i]);
+        fake_cuda_fail("cuEventSynchronize", 1, results[i], true);
+        assert_fails(hs_tensor_host(&value, &copy, &host, &p->err), HS_UNAVAILABLE, &p->err, number);
+        fake_cuda_fail(NULL, 0, 0, false);
+        hs_host_copy_free(&copy);
+    }
+}
+
 static void pinned_memory_is_allocated_later_if_it_was_exhausted(void **state)
 {
     program *p = *state;
@@ -780,6 +972,64 @@ static void pinned_memory_is_allocated_later_if_it_was_exhausted(void **state)
     assert_fails(memory->allocate_host(memory->user, 64, &host, &p->err), HS_RESOURCE_EXHAUSTED, &p->err, "cuMemAllocHost");
     assert_int_equal(memory->allocate_host(memory->user, 64, &host, &p->err), HS_OK);
     memory->free_host(memory->user, host);
+}
+
+static void without_pinned_memory_copies_are_slower(void **state)
+{
+    program *p = *state;
+    for (int nth = 1; nth <= 3; nth++) {
+        fake_cuda_fail("cuMemAllocHost_v2", nth, CUDA_ERROR_OUT_OF_MEMORY, false);
+        n_losses = 0;
+        start(p, nth == 1, HS_HOOK(.ops = &reader));
+        train_to(p, 3 * nth);
+        assert_int_equal(n_losses, 3);
+        assert_true(losses[2] == 3 * nth);
+        assert_int_equal(stop(p), HS_OK);
+    }
+    fake_cuda_fail("cuMemAllocHost_v2", 1, CUDA_ERROR_OUT_OF_MEMORY, false);
+    start(p, false, (hs_hook){0});
+    assert_int_equal(p->step, 9);
+    assert_state(p, 9);
+}
+
+static void *read_value(void *user)
+{
+    hs_tensor *value = user, host;
+    hs_host_copy copy = {0};
+    hs_error err;
+    const hs_code code = hs_tensor_host(value, &copy, &host, &err);
+    hs_host_copy_free(&copy);
+    return code ? user : NULL;
+}
+
+/* The value is behind the gate. The copy on the device is not. */
+static void who_waits_for_a_value_does_not_hold_up_other_copies(void **state)
+{
+    program *p = *state;
+    pthread_t reading;
+    void *copy, *staging, *failed;
+    set_gate(false);
+    p->parameters = allocate(4);
+    assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
+    const hs_memory *memory = hs_cuda_memory(p->cuda);
+    assert_int_equal(memory->mark(memory->user, &p->err), HS_OK);
+    assert_int_equal(memory->duplicate(memory->user, p->parameters, 4 * sizeof(float), &copy, &p->err), HS_OK);
+    assert_int_equal(memory->allocate_host(memory->user, 4 * sizeof(float), &staging, &p->err), HS_OK);
+    fake_cuda_launch(p->stream, wait_at_gate, NULL, 0);
+    hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SCALAR, p->loss);
+    value.memory = memory;
+    const int before = fake_cuda_calls("cuMemcpyDtoHAsync_v2");
+    pthread_create(&reading, NULL, read_value, &value);
+    while (fake_cuda_calls("cuMemcpyDtoHAsync_v2") == before)
+        sched_yield();
+    assert_int_equal(memory->to_host(memory->user, staging, copy, 4 * sizeof(float), &p->err), HS_OK);
+    assert_int_equal(memory->wait(memory->user, staging, &p->err), HS_OK);
+    assert_false(gate_timed_out);
+    set_gate(true);
+    pthread_join(reading, &failed);
+    assert_null(failed);
+    memory->free_host(memory->user, staging);
+    memory->release(memory->user, copy);
 }
 
 /* A model of two variables, of which one is larger than what a restore keeps in memory. */
@@ -927,6 +1177,20 @@ static void memory_of_the_device_that_is_added_as_the_hosts_is_refused(void **st
     }
 }
 
+static void a_state_in_memory_of_the_device_is_refused(void **state)
+{
+    program *p = *state;
+    float on_host[4] = {0};
+    p->parameters = allocate(N);
+    p->graph = hs_graph_new(NULL);
+    hs_graph_bytes(p->graph, "seed", on_host, sizeof on_host);
+    hs_graph_bytes(p->graph, "generators", p->parameters, N * sizeof(float));
+    assert_null(hs_session_open(hs_graph_backend(p->graph), HS_SESSION_OPTIONS(), &p->err));
+    assert_says(
+        &p->err, HS_INVALID_ARGUMENT,
+        "state 'generators' is in memory of a CUDA device; add it with hs_cuda_variable (hooksess/cuda.h), as HS_UINT8");
+}
+
 #define over_driver(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -946,26 +1210,36 @@ int main(void)
         over_driver(a_search_on_a_device_that_failed_names_the_tensor),
         over_driver(saves_in_the_background_copy_on_the_device),
         over_driver(a_program_that_does_not_announce_updates_is_saved_too),
-        over_driver(without_room_on_the_device_saves_copy_to_the_host),
+        over_driver(without_room_on_the_device_saves_need_little_memory_of_the_host),
+        over_driver(without_room_on_the_device_the_update_waits_for_the_save),
+        over_driver(a_save_may_copy_to_the_host_if_the_program_sets_a_limit),
+        over_driver(each_save_finds_the_room_of_the_save_before),
+        over_driver(released_copies_give_their_memory_back),
         over_driver(the_device_may_run_out_of_memory_in_a_save),
         over_driver(a_device_without_memory_pools_is_saved),
         over_driver(the_training_thread_does_not_wait_for_the_device),
-        over_driver(background_saves_need_little_memory_of_the_host),
         over_driver(a_failed_copy_on_the_device_keeps_the_checkpoint),
         over_driver(every_call_of_a_background_save_may_fail),
         over_driver(host_memory_is_an_error),
         over_driver(freed_memory_is_an_error),
         over_driver(an_allocation_that_is_too_small_is_an_error),
         over_driver(memory_of_another_device_is_an_error),
+        over_driver(memory_of_another_context_is_an_error),
+        over_driver(memory_in_several_ranges_is_saved),
+        over_driver(managed_memory_and_registered_memory_of_the_host_are_saved),
         over_driver(a_failure_of_the_device_ends_the_training_and_keeps_the_checkpoint),
         over_driver(every_call_of_the_driver_may_fail),
+        over_driver(a_lost_device_is_unavailable),
         over_driver(pinned_memory_is_allocated_later_if_it_was_exhausted),
+        over_driver(without_pinned_memory_copies_are_slower),
+        over_driver(who_waits_for_a_value_does_not_hold_up_other_copies),
         over_driver(large_variables_need_little_memory_of_the_host),
         over_driver(a_variable_that_had_no_memory_is_cleared),
         over_driver(a_copy_to_the_device_that_fails_fails_a_large_restore),
         over_driver(no_memory_on_the_device_fails_the_restore),
         over_driver(a_graph_without_a_device_is_refused),
         over_driver(memory_of_the_device_that_is_added_as_the_hosts_is_refused),
+        over_driver(a_state_in_memory_of_the_device_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

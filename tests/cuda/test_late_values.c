@@ -49,6 +49,7 @@ static int setup(void **state)
     fake_cuda_fail(NULL, 0, 0, false);
     fake_cuda_set_room((size_t)64 << 30);
     set_gate(true);
+    fake_cuda_use();
     assert_int_equal(cuStreamCreate(&p->stream, 0), 0);
     p->loss = allocate(1);
     p->large = allocate(LARGE);
@@ -458,7 +459,7 @@ static void a_hook_that_acts_on_all_ranks_cannot_be_late(void **state)
 static void every_call_of_the_driver_may_fail(void **state)
 {
     program *p = *state;
-    static const char *const names[] = {"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemAllocAsync",
+    static const char *const names[] = {"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemAllocFromPoolAsync",
                                         "cuMemAllocHost_v2",    "cuMemGetInfo_v2",      "cuEventRecord",
                                         "cuStreamWaitEvent",    "cuEventSynchronize"};
     const size_t n = sizeof names / sizeof *names;

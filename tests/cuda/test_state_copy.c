@@ -89,6 +89,7 @@ static int setup(void **state)
     program *p = calloc(1, sizeof *p);
     fake_cuda_fail(NULL, 0, 0, false);
     fake_cuda_set_room((size_t)64 << 30);
+    fake_cuda_use();
     assert_int_equal(cuStreamCreate(&p->stream, 0), 0);
     p->parameters = allocate(N);
     p->moments = allocate(N);
@@ -198,7 +199,7 @@ static void without_room_on_the_device_the_copy_is_on_the_host(void **state)
 {
     program *p = *state;
     const int on_device = copies_on_device();
-    fake_cuda_fail("cuMemAllocAsync", 2, CUDA_ERROR_OUT_OF_MEMORY, false); /* room for one of the two */
+    fake_cuda_fail("cuMemAllocFromPoolAsync", 2, CUDA_ERROR_OUT_OF_MEMORY, false); /* room for one of the two */
     start_guarded(p);
     roll_back(p);
     assert_initial_and(p, 1);

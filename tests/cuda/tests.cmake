@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The stand-in for the driver has its name, so that libhooksess_cuda finds it.
-add_library(fake_cuda_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_driver.c ${CMAKE_CURRENT_LIST_DIR}/driver_calls.c)
+add_library(fake_cuda_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_driver.c ${CMAKE_CURRENT_LIST_DIR}/order.c ${CMAKE_CURRENT_LIST_DIR}/driver_calls.c)
 hooksess_compile_options(fake_cuda_driver)
 target_include_directories(fake_cuda_driver PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(fake_cuda_driver PRIVATE Threads::Threads)
@@ -12,6 +12,8 @@ foreach(module cuda state_copy late_values)
   target_link_libraries(test_cuda_${module} PRIVATE fake_cuda_driver)
   set_tests_properties(cuda/${module} PROPERTIES TIMEOUT 900) # minutes under the thread sanitizer
 endforeach()
+hooksess_test(cuda order) # what the stand-in reports
+target_link_libraries(test_cuda_order PRIVATE fake_cuda_driver)
 
 # The same tests over the driver that is installed. tests/gpu copies this folder to a machine with a GPU. Here the stand-in is the one
 # that is installed.

@@ -19,8 +19,17 @@ namespace
 
 constexpr int N = 1000;
 
+struct half { /* as __half */
+    uint16_t bits;
+};
+struct generator {
+    int64_t next;
+    short position, unused[3];
+};
 struct arguments {
     float *weights, *loss;
+    half *scale;
+    generator *generators;
 };
 
 void step(void *of)
@@ -29,6 +38,12 @@ void step(void *of)
     float *weights = static_cast<float *>(fake_cuda_show(a->weights));
     for (int i = 0; i < N; i++)
         weights[i] += static_cast<float>(i);
+    auto *scale = static_cast<half *>(fake_cuda_show(a->scale));
+    auto *second = static_cast<generator *>(fake_cuda_show(a->generators)) + 1;
+    const int64_t steps = static_cast<int64_t>(weights[1]);
+    scale->bits++;
+    second->next++;
+    CHECK(scale->bits == steps && second->next == steps);
     *static_cast<float *>(fake_cuda_show(a->loss)) = weights[1];
 }
 
@@ -36,11 +51,17 @@ void step(void *of)
 std::vector<float> train(const std::string &directory, int64_t last)
 {
     float *weights, *loss;
+    half *scale;
+    generator *generators;
     cudaStream_t stream;
     cudaStreamCreate(&stream);
     cudaMalloc(&weights, N * sizeof(float));
     cudaMalloc(&loss, sizeof(float));
+    cudaMalloc(&scale, sizeof *scale);
+    cudaMalloc(&generators, 2 * sizeof *generators);
     cudaMemsetAsync(weights, 0, N * sizeof(float), stream);
+    cudaMemsetAsync(scale, 0, sizeof *scale, stream);
+    cudaMemsetAsync(generators, 0, 2 * sizeof *generators, stream);
 
     std::vector<float> losses;
     {
@@ -49,13 +70,15 @@ std::vector<float> train(const std::string &directory, int64_t last)
         int64_t steps = 0;
         g.global_step(steps);
         g.variable("weights", weights, {N}, device);
+        g.variable("scale", HS_HALF, scale, {}, device);
+        g.bytes("generators", generators, 2, device);
         g.value("loss", loss, {}, device);
         hs::session s = hs::hooked_session(
             g, HS_SESSION_OPTIONS(.checkpoint_dir = directory.c_str(),
                                   .hooks = HS_HOOKS(
                                       hs_checkpoint_saver(.checkpoint_dir = directory.c_str(), .every_n_steps = 5))));
         while (steps < last && s.step_begin()) {
-            const arguments a{weights, loss};
+            const arguments a{weights, loss, scale, generators};
             fake_cuda_launch(stream, step, &a, sizeof a);
             s.step_end();
             float now;
@@ -67,6 +90,8 @@ std::vector<float> train(const std::string &directory, int64_t last)
     }
     cudaFree(weights);
     cudaFree(loss);
+    cudaFree(scale);
+    cudaFree(generators);
     cudaStreamDestroy(stream);
     return losses;
 }

@@ -127,7 +127,9 @@ class Resumed(Program):
         index = self.directory / "run/model.ckpt-10.index"
         index.write_bytes(index.read_bytes()[:100])
         self.assertIn("gpt: the sizes of the saved model are unknown; give --context", self.train("run", code=1).stderr)
-        self.assertIn("index", self.run_gpt("--model-dir", str(self.directory / "run"), "--generate", "The", code=1).stderr)
+        for sizes in [], SMALL:
+            generated = self.run_gpt("--model-dir", str(self.directory / "run"), *sizes, "--generate", "The", code=1)
+            self.assertIn("index", generated.stderr)
         self.assertIn("restored " + str(self.directory / "run/model.ckpt-5"), self.train("run", *SMALL).stderr)
 
 

@@ -15,6 +15,7 @@ typedef struct {
     hs_error err; /* of the save */
     int64_t bytes;
     bool has_result; /* of a background save */
+    int copies;      /* on the device, after the save */
     size_t peak;     /* most memory that the save allocated */
 } rank_result;
 
@@ -25,6 +26,7 @@ typedef struct {
     size_t bytes[STATES]; /* of the states of each rank */
     size_t put_bytes;     /* that a provider writes at a time */
     bool background;
+    bool on_device;           /* has a variable there */
     bool saves_earlier;       /* a checkpoint before, without faults */
     int32_t failing_rank;     /* its first provider fails in the middle. 0: none */
     int32_t counted_rank;     /* the allocations and the memory of its save count */
@@ -80,6 +82,53 @@ static void *counted_realloc(void *user, void *block, size_t bytes)
     }
     return made;
 }
+
+/* A device that has the memory of the host, and counts the copies of variables. */
+static atomic_int device_copies;
+
+static hs_code copy_to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(host, device, bytes);
+    return HS_OK;
+}
+
+static hs_code copy_to_device(void *user, void *device, const void *from, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(device, from, bytes);
+    return HS_OK;
+}
+
+static hs_code wait_for_copy(void *user, const void *host, hs_error *err)
+{
+    (void)user, (void)host, (void)err;
+    return HS_OK;
+}
+
+static hs_code duplicate(void *user, const void *device, size_t bytes, void **copy, hs_error *err)
+{
+    *copy = malloc(bytes);
+    assert_non_null(*copy);
+    atomic_fetch_add(&device_copies, 1);
+    return copy_to_device(user, *copy, device, bytes, err);
+}
+
+static void release_copy(void *user, void *copy)
+{
+    (void)user;
+    atomic_fetch_sub(&device_copies, 1);
+    free(copy);
+}
+
+static void hold(void *user)
+{
+    (void)user;
+}
+
+static const hs_memory device =
+    HS_INIT(hs_memory, .to_host = copy_to_host, .from_host = copy_to_device, .wait = wait_for_copy, .duplicate = duplicate,
+            .release = release_copy, .hold = hold, .restore = copy_to_device);
 
 static uint64_t room_on_disk;
 
@@ -181,8 +230,11 @@ static int run_rank(void *user, const hs_group *group)
         room_on_disk = s->room;
         env.files.ops = &files;
     }
+    float weights[4] = {0}, *on_device = weights;
     hs_graph *graph = hs_graph_new(&env);
     add_states(graph, s, rank, providers);
+    if (s->on_device)
+        hs_graph_variable_at(graph, "weights", HS_FLOAT, HS_SHAPE(4), &on_device, .memory = &device);
     hs_session *session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.hooks = NULL, .group = group), &err);
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env), &err);
     if (!session || !saver) /* the rank was killed */
@@ -213,6 +265,7 @@ static int run_rank(void *user, const hs_group *group)
         hs_saver_wait(saver);
         result->has_result |= hs_saver_poll(saver, NULL, NULL);
         result->bytes = hs_saver_last_bytes(saver);
+        result->copies = atomic_load(&device_copies);
     } else {
         result->err = err;
     }
@@ -463,6 +516,23 @@ static void a_rank_that_dies_leaves_a_complete_checkpoint(void **state)
     }
 }
 
+/* Also in the comparison of the variables. */
+static void a_rank_that_dies_leaves_no_copies_of_the_state(void **state)
+{
+    scene *s = *state;
+    int n_failed = 0;
+    s->rank_count = 2;
+    s->on_device = s->background = true;
+    run_and_kill(s, 1, 0);
+    for (int64_t at = s->collectives; at > 0; at--) {
+        test_empty_directory(s->directory);
+        run_and_kill(s, 1, at);
+        assert_int_equal(s->results[0].copies, 0);
+        n_failed += s->results[0].err.code != HS_OK;
+    }
+    assert_true(n_failed > 2);
+}
+
 static void memory_that_fails_on_one_rank_fails_the_save_on_all(void **state)
 {
     scene *s = *state;
@@ -499,6 +569,7 @@ int main(void)
         in_scene(a_provider_that_fails_on_one_rank_fails_the_save_on_all),
         in_scene(a_full_disk_fails_the_save_on_all_ranks),
         in_scene(a_rank_that_dies_leaves_a_complete_checkpoint),
+        in_scene(a_rank_that_dies_leaves_no_copies_of_the_state),
         in_scene(memory_that_fails_on_one_rank_fails_the_save_on_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -586,11 +586,14 @@ static hs_code add_bytes(hs_graph *graph, const char *name, void *data, size_t s
                                        HS_STATE_PROVIDER(.name = name, .save = save_bytes, .load = load_bytes,
                                                          .self = bytes, .bytes = size, .scope = scope),
                                        err);
-    if (code)
+    if (code) {
         hs__free(&graph->env, bytes);
-    else
-        graph->states[graph->n_states - 1].owned = bytes;
-    return code;
+        return code;
+    }
+    hs__graph_state *added = &graph->states[graph->n_states - 1];
+    added->owned = bytes;
+    added->bytes = data;
+    return HS_OK;
 }
 
 hs_code(hs_graph_bytes)(hs_graph *graph, const char *name, void *data, size_t bytes, hs_state_scope scope)

@@ -87,6 +87,7 @@ enum {
 typedef struct {
     hs_state_provider provider; /* name and identity are copies */
     void *owned;                /* provider.self if the graph owns it, or NULL */
+    const void *bytes;          /* the program's memory, of hs_graph_bytes; NULL: another provider */
 } hs__graph_state;
 
 /* An item of a collection. */

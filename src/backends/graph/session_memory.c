@@ -136,12 +136,23 @@ static hs_code allocate(hs__graph_session *session, hs_error *err)
     return HS_OK;
 }
 
+/* cuPointerGetAttribute */
+typedef int (*query_fn)(void *value, int attribute, unsigned long long address);
+
+static bool is_on_device(query_fn query, const void *address)
+{
+    enum { MEMORY_TYPE = 2, IS_MANAGED = 8, ON_DEVICE = 2 };
+    int type = 0;
+    unsigned char is_managed = 0;
+    return address && !query(&type, MEMORY_TYPE, (uintptr_t)address) && type == ON_DEVICE &&
+           !query(&is_managed, IS_MANAGED, (uintptr_t)address) && !is_managed;
+}
+
 /* Refuses memory of a device that the program gave without its hs_memory, because an access by the host ends the program.
  * CUDA's driver can tell, if the program has loaded it. */
 static hs_code check_host_memory(const hs_graph *graph, hs_error *err)
 {
-    enum { MEMORY_TYPE = 2, IS_MANAGED = 8, ON_DEVICE = 2 };
-    int (*query)(void *value, int attribute, unsigned long long address) = NULL;
+    query_fn query = NULL;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD),
          *found = driver ? dlsym(driver, "cuPointerGetAttribute") : NULL;
     hs_code code = HS_OK;
@@ -149,17 +160,20 @@ static hs_code check_host_memory(const hs_graph *graph, hs_error *err)
     for (size_t i = 0; query && !code && i < graph->n_nodes; i++) {
         const hs__graph_node *node = graph->nodes[i];
         void *address = node->data;
-        int type = 0;
-        unsigned char is_managed = 0;
         if (node->kind == HS__VARIABLE && node->def.data_at)
             memcpy(&address, node->def.data_at, sizeof address);
-        if (address && !node->memory && !query(&type, MEMORY_TYPE, (uintptr_t)address) && type == ON_DEVICE &&
-            !query(&is_managed, IS_MANAGED, (uintptr_t)address) && !is_managed)
+        if (!node->memory && is_on_device(query, address))
             code = hs_error_set(err, HS_INVALID_ARGUMENT,
                                 "'%s' is in memory of a CUDA device; add it with hs_cuda_variable or hs_cuda_value "
                                 "(hooksess/cuda.h), or set .memory",
                                 node->name);
     }
+    for (size_t i = 0; query && !code && i < graph->n_states; i++)
+        if (is_on_device(query, graph->states[i].bytes))
+            code = hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "state '%s' is in memory of a CUDA device; add it with hs_cuda_variable "
+                                "(hooksess/cuda.h), as HS_UINT8",
+                                graph->states[i].provider.name);
     if (driver)
         dlclose(driver);
     return code;

@@ -37,6 +37,7 @@ inline cudaError_t cudaSetDevice(int device)
 template <class T> cudaError_t cudaMalloc(T **memory, size_t bytes)
 {
     CUdeviceptr address;
+    fake_cuda_use();
     const cudaError_t result = cuMemAlloc_v2(&address, bytes);
     *memory = reinterpret_cast<T *>(static_cast<uintptr_t>(address));
     return result;
@@ -44,12 +45,17 @@ template <class T> cudaError_t cudaMalloc(T **memory, size_t bytes)
 template <class T> cudaError_t cudaMallocHost(T **memory, size_t bytes)
 {
     void *pinned;
+    fake_cuda_use();
     const cudaError_t result = cuMemAllocHost_v2(&pinned, bytes);
     *memory = static_cast<T *>(pinned);
     return result;
 }
 inline cudaError_t cudaFree(void *memory) { return memory ? cuMemFree_v2(reinterpret_cast<uintptr_t>(memory)) : cudaSuccess; }
-inline cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cuStreamCreate(stream, 0); }
+inline cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    fake_cuda_use();
+    return cuStreamCreate(stream, 0);
+}
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) { return cuStreamDestroy_v2(stream); }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return cuStreamSynchronize(stream); }
 inline cudaError_t cudaEventCreate(cudaEvent_t *event) { return cuEventCreate(event, 0); }
@@ -135,6 +141,14 @@ inline cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaSt
 }
 
 // fake_kernel(k, blocks, threads, shared, stream)(arguments) is k<<<blocks, threads, shared, stream>>>(arguments). Pointers are shown.
+// Those to const before the launch, so that the stand-in for the driver does not take the kernel for a writer of their memory.
+template <class T> T fake_constant(T value)
+{
+    if constexpr (std::is_pointer_v<T> && std::is_const_v<std::remove_pointer_t<T>>)
+        return static_cast<T>(fake_cuda_show(value));
+    else
+        return value;
+}
 template <class T> T fake_argument(T value)
 {
     if constexpr (std::is_pointer_v<T>)
@@ -145,6 +159,7 @@ template <class T> T fake_argument(T value)
 template <class... P> auto fake_kernel(void (*kernel)(P...), unsigned blocks, unsigned threads, size_t, cudaStream_t stream)
 {
     return [=](P... arguments) {
+        ((arguments = fake_constant(arguments)), ...);
         auto run = [=] {
             blockDim.x = threads;
             for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
