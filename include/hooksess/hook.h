@@ -111,7 +111,8 @@ typedef struct hs_hook_ops {
  *   HS_HOOK_PER_RANK            in a group, each rank saves and loads its own state of the hook (HS_STATE_PER_RANK)
  *   HS_HOOK_ANY_RANK_COUNT      with HS_HOOK_PER_RANK: a checkpoint of n ranks can be restored on another number of ranks.
  *                               Rank r then loads the state of rank r modulo n
- *   HS_HOOK_ALL_RANKS           the hook makes collective calls. In a group, not with _CHIEF_ONLY or _BEST_EFFORT */
+ *   HS_HOOK_ALL_RANKS           the hook makes collective calls. In a group, not with _CHIEF_ONLY or _BEST_EFFORT
+ *   HS_HOOK_LATE                set by hs_hook_late */
 enum {
     HS_HOOK_TRAIN = 1,
     HS_HOOK_EVAL = 2,
@@ -122,7 +123,8 @@ enum {
     HS_HOOK_PER_RANK = 64,
     HS_HOOK_ANY_RANK_COUNT = 128,
     HS_HOOK_HELD = 256,
-    HS_HOOK_ALL_RANKS = 512
+    HS_HOOK_ALL_RANKS = 512,
+    HS_HOOK_LATE = 1024
 };
 
 /* A hook: its callbacks and their state. `ops` is borrowed. Frozen. */
@@ -153,6 +155,16 @@ HS_API hs_hook hs_hook_hold(hs_hook hook);
  * failures (0, HS_NEVER: no limit), or a failure of begin, it is disabled. The log and the outcome count the failures. An
  * op that the hook fetches can still fail the run. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
+/* Returns the hook with a flag: it gets values of a device one call later, and the training does not wait for them.
+ *
+ * In each training run for which the hook is called, the device begins to copy the hook's values. after_run gets them, with
+ * the global step and the time of that run, in the next such run, or before: before the hooks' boundary, in which they
+ * save, and before `end`. A restore discards them, and so does a failure of the session.
+ *
+ * The flag has no effect in a run in which the hook fetches no value of a device, more than 64 KiB in one value, strings,
+ * or a value of an earlier step; and if the memory has no hs_memory.duplicate, or that fails. HS_INVALID_ARGUMENT at the
+ * opening: the hook has HS_HOOK_ALL_RANKS. */
+HS_API hs_hook hs_hook_late(hs_hook hook);
 /* Returns a hook whose begin fails with `error`. Constructors of hooks return it on failure. Any thread.
  *
  * name   for messages. Borrowed

@@ -282,8 +282,10 @@ static hs_code begin_duplicate(hs_cuda *cuda, CUdeviceptr from, duplicate *copy,
         return code;
     if ((code = CALL(cuda, cuStreamWaitEvent, cuda->background, cuda->ready, 0)) ||
         (code = CALL(cuda, cuMemcpyDtoDAsync, copy->memory, from, copy->bytes, cuda->background)) ||
-        (code = CALL(cuda, cuEventRecord, cuda->duplicated, cuda->background)))
-        cuda->driver->cuMemFreeAsync(copy->memory, cuda->background); /* after the copy, if it has begun */
+        (code = CALL(cuda, cuEventRecord, cuda->duplicated, cuda->background))) {
+        cuda->driver->cuStreamSynchronize(cuda->background); /* the program does not wait for the copy, if it has begun */
+        cuda->driver->cuMemFreeAsync(copy->memory, cuda->background);
+    }
     return code;
 }
 

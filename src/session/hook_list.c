@@ -18,6 +18,12 @@ hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures)
     return hook;
 }
 
+hs_hook hs_hook_late(hs_hook hook)
+{
+    hook.flags |= HS_HOOK_LATE;
+    return hook;
+}
+
 static void destroy(const hs_hook_ops *ops, void *self)
 {
     if (ops && ops->size >= offsetof(hs_hook_ops, destroy) + sizeof ops->destroy && ops->destroy)

@@ -249,31 +249,44 @@ static inline __attribute__((always_inline)) hs_code finish_run(struct hs_sessio
 
 /* Boundaries, and what hooks do last. */
 
+/* Calls the boundary of a hook, or its after_run with late values. Outside of a run, HS_STOP is not a failure. */
+static hs_code call_at_boundary(struct hs_session *session, hs__hook *hook, hs_boundary which, bool is_late, hs_error *err)
+{
+    hs_error error;
+    hs__clear(&error);
+    hs__set_current_hook(session, hook);
+    session->callee = hook;
+    const char *callback = is_late ? "after_run" : "boundary";
+    const int64_t began = hs_env_monotonic_ns(&session->env);
+    hs_code code =
+        is_late ? hs__late_finish(session, hook, &error) : hook->cold->ops.boundary(hook->self, &session->context, &error);
+    hs__timed_callback(session, hook, callback, began, 1);
+    code = finish_callback(session, hook, callback, code, &error);
+    if (code && code != HS_STOP && (which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END))
+        code = hs__agree_on_part(session, 0, code, &error); /* other ranks may wait in the same boundary */
+    return code == HS_STOP && which != HS_BOUNDARY_RUN ? HS_OK : code ? hs__error_copy(err, &error) : HS_OK;
+}
+
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err)
 {
+    const bool is_last = which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END; /* all hooks get these, whatever fails */
+    hs_code first = HS_OK, code;
     if (which == HS_BOUNDARY_RUN)
         session->context.boundary = which;
     else
         begin_context(session, NULL, which);
-    hs_code first = hs__writer_cache_flush(&session->writers, err);
-    const bool is_last = which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END; /* all hooks get these, whatever fails */
-    hs_error error = {0};
-    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
+    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end && (is_last || !first); hook++)
+        if (hook->cold->late && hook->kinds && (code = call_at_boundary(session, hook, which, true, first ? NULL : err)))
+            first = first ? first : code;
+    const bool calls = is_last || !first;
+    if ((code = hs__writer_cache_flush(&session->writers, first ? NULL : err)))
+        first = first ? first : code;
+    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end && calls; hook++) {
         if (!hook->cold->ops.boundary || !hook->kinds ||
             (which == HS_BOUNDARY_RUN && !(hook->kinds & 1 << session->context.kind)))
             continue;
-        hs__set_current_hook(session, hook);
-        session->callee = hook;
-        hs__clear(&error);
-        int64_t began = hs_env_monotonic_ns(&session->env);
-        hs_code code = hook->cold->ops.boundary(hook->self, &session->context, &error);
-        hs__timed_callback(session, hook, "boundary", began, 1);
-        code = finish_callback(session, hook, "boundary", code, &error);
-        if (code && code != HS_STOP && is_last) /* other ranks may wait in the same boundary */
-            code = hs__agree_on_part(session, 0, code, &error);
-        if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* outside of a run, HS_STOP is not a failure */
-            if (!first)
-                first = hs__error_copy(err, &error);
+        if ((code = call_at_boundary(session, hook, which, false, first ? NULL : err))) {
+            first = first ? first : code;
             if (!is_last)
                 break;
         }
@@ -286,11 +299,17 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
 
 hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
 {
-    if (!hook->cold->when.last)
-        return HS_OK;
-    bool is_due = hook->kinds && hs__schedule_is_due_last(session, hook);
     hs_code code = HS_OK;
     session->callee = hook;
+    if (hook->cold->late && hook->kinds) {
+        begin_context(session, NULL, 0);
+        session->context.after = true;
+        code = hs__late_finish(session, hook, err);
+    }
+    if ((code && code != HS_STOP) || !hook->cold->when.last)
+        return code;
+    bool is_due = hook->kinds && hs__schedule_is_due_last(session, hook);
+    code = HS_OK;
     /* a stop or an end of input on one rank may have skipped its last act there */
     if (hook->cold->number_on_ranks && !hook->cold->best_effort)
         code = hs__ranks_any(session->raw.ranks, HS__TOPIC_LAST_ACT, is_due, &is_due, err);
@@ -306,7 +325,7 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     begin_context(session, NULL, 0);
     session->context.after = true;
     if (!code && hook->after_run)
-        code = hook->after_run(hook->self, &session->context, values, err);
+        code = hook->cold->ops.after_run(hook->self, &session->context, values, err);
     return code;
 }
 

@@ -11,14 +11,23 @@ struct hs__hook;
 /* Flushes the writers and calls the `boundary` callback of every hook. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
-/* When the session ends normally: calls a hook whose `when` has `last`, unless it has acted at this step. A raw run makes
- * its fetches. */
+/* When the session ends normally: calls a late hook with its last values, and a hook whose `when` has `last`, unless it has
+ * acted at this step. A raw run makes its fetches. */
 hs_code hs__act_last(struct hs_session *session, struct hs__hook *hook, hs_error *err);
 
 /* The session is closed before hs_step_end: memory holds a partial step, which is not saved. */
 void hs__discard_own_step(struct hs_session *session);
 /* Before the close: fails the session if the program has changed the global step since its last own step. */
 void hs__check_own_step(struct hs_session *session);
+
+/* late_values.c */
+
+/* The after_run of late hooks (HS_HOOK_LATE). `self`: the hook's own. */
+hs_code hs__late_after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
+/* Calls the after_run of a late hook with the values that it has not got yet, if there are such. */
+hs_code hs__late_finish(struct hs_session *session, const struct hs__hook *hook, hs_error *err);
+/* Discards the values that late hooks have not got yet. */
+void hs__late_discard(struct hs_session *session);
 
 /* run_stack.c */
 

@@ -39,6 +39,7 @@
  *   run.c                             runs with hooks, steps that the caller computes
  *   schedule.c                        in which runs the hooks act
  *   run_request.c, merge_fetches.c, run_stack.c   hs_run_args compiled; their union in one run; nested runs
+ *   late_values.c                     values that a hook gets one call later
  *   run_context.c, raw.c, session.c, values.c   what hooks and the caller can ask and request
  *   hook_list.c, outcome.c            functions that need no session
  *   stop.c                            why a session stops; what happens where a stop takes effect
@@ -71,6 +72,7 @@ typedef struct hs__hook_cold {
     hs__failure failure;      /* of its callbacks, if it is best-effort */
     hs__failure work_failure; /* of work that it reports under its name */
     hs__hook_schedule when;
+    struct hs__late_values *late;   /* that a late hook has not got yet. late_values.c; NULL: none */
     uint64_t wanted_kinds;          /* a bit for each hs_run_kind that it was installed for */
     hs__pending_save *pending_save; /* where it has its save in the background; NULL: it saves none */
 } hs__hook_cold;
@@ -95,7 +97,7 @@ static inline void hs__set_kinds(hs__hook *hook, uint64_t kinds)
     hook->after_kinds = hook->after_run ? (uint8_t)kinds : 0;
 }
 
-/* Requesters (run_request.h): the caller, raw runs, and each hook. */
+/* Requesters (run_request.h): the caller, raw runs, each hook, and again each hook for its late values. */
 enum { HS__CALLER = 0, HS__RAW = 1, HS__FIRST_HOOK = 2 };
 
 /* What the session's own thread is doing. Callbacks and ops run inside of these (level, in_backend). */

@@ -46,7 +46,7 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *hooks, size_t index, hs_er
     to->cold->begins_on_chief = from->flags & HS__HOOK_BEGINS_ON_CHIEF;
     to->cold->max_failures = from->max_failures;
     to->before_run = to->cold->ops.before_run;
-    to->after_run = to->cold->ops.after_run;
+    to->after_run = from->flags & HS_HOOK_LATE && to->cold->ops.after_run ? hs__late_after_run : to->cold->ops.after_run;
     to->cold->fetches = (hs_run_args)HS_INIT(hs_run_args, .names = to->cold->ops.fetches);
     to->fetches = to->cold->ops.fetches ? &to->cold->fetches : NULL;
     hs__set_kinds(to, to->cold->wanted_kinds);
@@ -54,9 +54,11 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *hooks, size_t index, hs_er
 }
 
 /* The other ranks would wait for such a hook, or it for them. */
-static hs_code check_all_ranks(const hs_hook *hook, hs_error *err)
+static hs_code check_all_ranks(const hs_hook *hook, bool in_group, hs_error *err)
 {
-    const char *reason = hook->flags & HS_HOOK_CHIEF_ONLY    ? "be called on rank 0 alone; list it in hooks"
+    const char *reason = hook->flags & HS_HOOK_LATE          ? "be late (hs_hook_late)"
+                         : !in_group                         ? NULL
+                         : hook->flags & HS_HOOK_CHIEF_ONLY  ? "be called on rank 0 alone; list it in hooks"
                          : hook->flags & HS_HOOK_BEST_EFFORT ? "be a best-effort hook in a group"
                                                              : NULL;
     if (!(hook->flags & HS_HOOK_ALL_RANKS) || !reason)
@@ -78,7 +80,7 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < n; i++) {
         bool chief_only = options->hooks[i].flags & HS_HOOK_CHIEF_ONLY;
-        if (hs__is_in_group(session) && (code = check_all_ranks(&options->hooks[i], err)))
+        if ((code = check_all_ranks(&options->hooks[i], hs__is_in_group(session), err)))
             break;
         if (chief_only && session->raw.rank)
             continue;
@@ -280,7 +282,7 @@ static hs_code begin(hs_session *session, const hs_session_options *options, hs_
     if (!code && !(code = hs__signals_begin(session, options, err)) && !(code = begin_hooks(session, err)) &&
         !(code = finalize_scaffold(session, err)) && !(code = hs__schedule_begin(session, err)))
         code = hs__requests_init(&session->requests, &session->env, &raw->ops, raw->backend.self,
-                                 HS__FIRST_HOOK + session->n_hooks, err);
+                                 HS__FIRST_HOOK + 2 * session->n_hooks, err);
     if (!hs__is_in_group(session))
         return code;
     hs__allow_abandon(session); /* its hooks have begun */

@@ -46,6 +46,7 @@ void hs__session_forget_values(struct hs_session *session)
 {
     hs_raw_session *raw = &session->raw;
     raw->values_computed = 0;
+    hs__late_discard(session);
     if (graph_session_of(raw))
         hs__graph_forget_ages(graph_session_of(raw));
 }
