@@ -50,7 +50,9 @@ struct hs_cuda {
     bool marked;       /* since the last copy: the stream `copies` does not wait for `ready` yet */
     CUmemoryPool pool; /* of the duplicates. NULL: not created */
     duplicate *duplicates;
-    CUmodule kernels; /* NULL: not loaded */
+    bool duplicates_begun; /* since the mark: the stream `background` waits for `ready`, and `room` is known */
+    size_t room;           /* bytes of the device for more duplicates */
+    CUmodule kernels;      /* NULL: not loaded */
     CUfunction find_nonfinite;
     CUdeviceptr found;      /* the result of find_nonfinite, on the device */
     hs_error kernels_error; /* of loading the kernels, which is tried again only after HS_RESOURCE_EXHAUSTED */
@@ -134,6 +136,7 @@ static hs_code mark(void *user, hs_error *err)
         return code;
     code = CALL(cuda, cuEventRecord, cuda->ready, cuda->program);
     cuda->marked = true;
+    cuda->duplicates_begun = false;
     leave(cuda);
     return code;
 }
@@ -254,17 +257,6 @@ static void free_host(void *user, void *host)
 
 /* Copies in the background. */
 
-/* Leaves a sixteenth of the device's memory to the program, which may allocate while the copy exists. */
-static hs_code check_room(const hs_cuda *cuda, size_t bytes, hs_error *err)
-{
-    size_t free_bytes, total;
-    hs_code code = CALL(cuda, cuMemGetInfo, &free_bytes, &total);
-    if (!code && (free_bytes < total / 16 || free_bytes - total / 16 < bytes))
-        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "the device has %zu free bytes of %zu, too few for a copy of %zu",
-                            free_bytes, total, bytes);
-    return code;
-}
-
 /* cuMemAlloc and cuMemFree may wait for all work of the device: a pool does not. The default pool of the device belongs to
  * the program, which may let it keep freed memory. cuMemGetInfo counts this memory as used. */
 static hs_code create_pool(hs_cuda *cuda, hs_error *err)
@@ -273,15 +265,33 @@ static hs_code create_pool(hs_cuda *cuda, hs_error *err)
     return cuda->pool ? HS_OK : CALL(cuda, cuMemPoolCreate, &cuda->pool, &properties);
 }
 
+/* Before the first duplicate after a mark. Leaves a sixteenth of the device's memory to the program, which may allocate
+ * while the duplicates exist. */
+static hs_code begin_duplicates(hs_cuda *cuda, hs_error *err)
+{
+    size_t free_bytes, total;
+    hs_code code;
+    if (cuda->duplicates_begun)
+        return HS_OK;
+    if ((code = create_pool(cuda, err)) || (code = CALL(cuda, cuMemGetInfo, &free_bytes, &total)) ||
+        (code = CALL(cuda, cuStreamWaitEvent, cuda->background, cuda->ready, 0)))
+        return code;
+    cuda->room = free_bytes < total / 16 ? 0 : free_bytes - total / 16;
+    cuda->duplicates_begun = true;
+    return HS_OK;
+}
+
 static hs_code begin_duplicate(hs_cuda *cuda, CUdeviceptr from, duplicate *copy, hs_error *err)
 {
     hs_code code;
-    if ((code = check(cuda, from, copy->bytes, err)) || (code = create_pool(cuda, err)) ||
-        (code = check_room(cuda, copy->bytes, err)) ||
-        (code = CALL(cuda, cuMemAllocFromPoolAsync, &copy->memory, copy->bytes, cuda->pool, cuda->background)))
+    if ((code = check(cuda, from, copy->bytes, err)) || (code = begin_duplicates(cuda, err)))
         return code;
-    if ((code = CALL(cuda, cuStreamWaitEvent, cuda->background, cuda->ready, 0)) ||
-        (code = CALL(cuda, cuMemcpyDtoDAsync, copy->memory, from, copy->bytes, cuda->background)) ||
+    if (copy->bytes > cuda->room)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "the device has no room for a copy of %zu bytes", copy->bytes);
+    if ((code = CALL(cuda, cuMemAllocFromPoolAsync, &copy->memory, copy->bytes, cuda->pool, cuda->background)))
+        return code;
+    cuda->room -= copy->bytes;
+    if ((code = CALL(cuda, cuMemcpyDtoDAsync, copy->memory, from, copy->bytes, cuda->background)) ||
         (code = CALL(cuda, cuEventRecord, cuda->duplicated, cuda->background))) {
         cuda->driver->cuStreamSynchronize(cuda->background); /* the program does not wait for the copy, if it has begun */
         cuda->driver->cuMemFreeAsync(copy->memory, cuda->background);
