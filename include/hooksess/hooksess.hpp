@@ -73,6 +73,7 @@ namespace detail
 template <class T> constexpr hs_dtype dtype()
 {
     static_assert(!std::is_const_v<T>, "variables must not be const: the library writes to them");
+    static_assert(!std::is_pointer_v<T>, "for a pointer, give the shape of its memory, too");
     if constexpr (std::is_same_v<T, float>)
         return HS_FLOAT;
     else if constexpr (std::is_same_v<T, double>)
@@ -528,10 +529,11 @@ class cuda
         if (!c_)
             throw error(err);
     }
-    operator const hs_memory *() const
+    operator const hs_memory *() const &
     {
         return hs_cuda_memory(c_.get());
     }
+    operator const hs_memory *() && = delete; /* it must outlive the graph */
     hs_cuda *get() const
     {
         return c_.get();
@@ -683,6 +685,50 @@ class outcome
 class session
 {
   public:
+    class step_iterator
+    {
+      public:
+        explicit step_iterator(session *s) : s_(s && s->step_begin() ? s : nullptr)
+        {
+        }
+        int64_t operator*() const
+        {
+            return s_->global_step() + 1;
+        }
+        step_iterator &operator++()
+        {
+            s_->step_end();
+            if (!s_->step_begin())
+                s_ = nullptr;
+            return *this;
+        }
+        bool operator!=(const step_iterator &other) const
+        {
+            return s_ != other.s_;
+        }
+
+      private:
+        session *s_; /* nullptr: no step is left */
+    };
+    class step_range
+    {
+      public:
+        explicit step_range(session &s) : s_(s)
+        {
+        }
+        step_iterator begin() const
+        {
+            return step_iterator(&s_);
+        }
+        step_iterator end() const
+        {
+            return step_iterator(nullptr);
+        }
+
+      private:
+        session &s_;
+    };
+
     /* Takes ownership. If `c` is NULL, should_stop() is true and close() returns `err`. */
     session(hs_session *c, const hs_error &err) : c_(c), err_(err), unwinding_(std::uncaught_exceptions())
     {
@@ -723,6 +769,15 @@ class session
     {
         const scope calling(calling_);
         return hs_step_begin(c_);
+    }
+    /* All such steps that are left. Each begins before the body and ends after it, also if that says `continue`. The number
+     * is the step's, from 1 on:
+     *
+     *     for (int64_t step : s.steps())
+     *         train(step); */
+    step_range steps()
+    {
+        return step_range(*this);
     }
     /* In such a step: whether a hook reads the value. See hs_session_wants. */
     bool wants(const char *value)

@@ -221,7 +221,7 @@ static hs_code refuse_misfits(const restoring *r, const misfits *all, hs_error *
     }
     return hs_error_set(
         err, code,
-        "checkpoint '%s' does not fit the model, which is unchanged (%zu missing, %zu different): %s; restore %s",
+        "checkpoint '%s' does not fit the model, and was not restored (%zu missing, %zu different): %s; restore %s",
         r->archive->path, all->missing, all->different, text,
         r->archive->kind == HS__SNAPSHOT ? "it into the graph that it was copied from"
                                          : "into the model that was saved, set hs_restore_options.names or allow_missing, "

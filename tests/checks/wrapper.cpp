@@ -249,6 +249,38 @@ void an_exception_in_the_loop_saves_nothing(const std::string &directory)
     CHECK(!"reached");
 }
 
+/* Trains in a range of steps, up to `last_step`, or to a break in `left`. Returns the numbers of the completed steps. */
+std::vector<int64_t> train_range(const std::string &directory, int64_t last_step, int64_t left)
+{
+    model m;
+    hs::graph g;
+    describe(g, m);
+    const hs_hook hooks[] = {stop_at(last_step), {}};
+    const hs_training_options options = options_for(directory, hooks);
+    hs::session s = hs::training_session(g, &options);
+    std::vector<int64_t> numbers;
+    for (int64_t step : s.steps()) {
+        if (step == left)
+            break;
+        m.make_step();
+        numbers.push_back(step);
+        if (step % 2)
+            continue;
+        CHECK(s.global_step() == step - 1);
+    }
+    s.close();
+    return numbers;
+}
+
+void a_range_has_the_steps_that_are_left(const std::string &directory)
+{
+    CHECK(train_range(directory + "/range", 3, 0) == (std::vector<int64_t>{1, 2, 3}));
+    CHECK(train_range(directory + "/range", 5, 0) == (std::vector<int64_t>{4, 5}));
+    CHECK(train_range(directory + "/range", 5, 0).empty());
+    CHECK(train_range(directory + "/range", 9, 7) == (std::vector<int64_t>{6}));
+    CHECK(train_range(directory + "/range", 7, 0) == (std::vector<int64_t>{7})); /* the break has discarded it */
+}
+
 /* In a forked child, destructors close nothing. */
 void a_worker_that_throws_does_not_harm_the_session(const std::string &directory)
 {
@@ -655,6 +687,7 @@ int main(int argc, char **argv)
     codes_of_lambdas_count();
     a_callback_does_not_close_its_session();
     an_exception_in_the_loop_saves_nothing(argv[1]);
+    a_range_has_the_steps_that_are_left(argv[1]);
     a_worker_that_throws_does_not_harm_the_session(argv[1]);
     hooks_are_lambdas(argv[1]);
     a_step_wants_what_its_hooks_read(argv[1]);
