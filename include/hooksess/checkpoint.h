@@ -118,7 +118,7 @@ typedef struct hs_save_options {
     unsigned char reserved[3];
     hs_busy_policy busy; /* with background. 0: HS_BUSY_WAIT */
     int32_t reserved_busy;
-    int64_t copy_limit;  /* with background: bytes of the largest state to copy (below). 0, HS_NEVER: no limit */
+    int64_t copy_limit;  /* with background: largest state to copy, in bytes; larger: foreground. 0: no limit */
     int64_t max_to_keep; /* as in hs_saver_options. 0: the saver's */
 } hs_save_options;
 #define HS_SAVE_OPTIONS(...) HS_OPTIONS(hs_save_options, __VA_ARGS__)
@@ -141,13 +141,10 @@ typedef struct hs_save_options {
  * disk. Memory: 16 MiB, and 8 MiB for each further shard; for variables on a device, and on rank 0 of a group, 32 MiB more.
  *
  * background   Returns when the state is copied, and hs_saver_poll reports the rest. If the previous background save failed
- *              and was not polled, this call returns that failure and saves nothing. Memory: as much as the variables; for
- *              those that a device copies (hs_memory.duplicate), on the device. Only the device waits for such a copy. In a
- *              group, the save runs in the foreground if the per-rank states (state.h) of another rank than 0 are larger
- *              than 16 MiB divided by the rank count.
- * copy_limit   A larger state is saved in the foreground. If a device has no room for a variable's copy, a limit or
- *              HS_NEVER lets the library copy the variable to the host. With 0, the save reads it in pieces: then
- *              hs_step_before_update returns when the checkpoint is written. Without that function, this call does.
+ *              and was not polled, this call returns that failure and saves nothing. Memory: as much as the variables; on
+ *              the device for those that it can copy (hs_memory.duplicate) and has room for. Only the device waits for such
+ *              a copy. In a group, the save runs in the foreground if the per-rank states (state.h) of another rank than 0
+ *              are larger than 16 MiB divided by the rank count.
  * overlap      Returns earlier: variables of 64 KiB or more are copied while the session runs, except those of
  *              hs_graph_variable_at on the host. An op waits for the variables in hs_op_def.writes. Only ops may change
  *              variables: other writes spoil the checkpoint. Ignored if the backend does not support it. A program that

@@ -13,11 +13,11 @@
  *
  * Copies: they begin after the work that the program's stream has at that time, and run on a stream of the object. The
  * library does not synchronize the device; the driver may, when it first allocates pinned memory or loads the kernels.
- * Saves, restores and values are copied in pieces of at most 8 MiB through pinned memory, or through other memory, which is
- * slower, if there is none. A save needs at most 32 MiB of it, a restore 64 MiB, whatever the size of the variables; the
- * object keeps it until it is freed.
- * Background saves first copy the variables on the device, except those for which it has no room besides a sixteenth of its
- * memory (hs_save_options.copy_limit). They free the copies when the checkpoint is written. See hs_step_before_update.
+ * Saves, restores and values are copied in pieces of at most 8 MiB through pinned memory. If there is none, they go through
+ * other memory, which is slower. A save needs at most 32 MiB of it, a restore 64 MiB, whatever the size of the variables;
+ * the object keeps it until it is freed. Background saves first copy the variables on the device, except those for which it
+ * has no room besides a sixteenth of its memory. They free the copies when the checkpoint is written. See
+ * hs_step_before_update.
  *
  * NaN: hs_nan_tensor and hs_finite_guard look for it in large tensors by a kernel, without a copy.
  *

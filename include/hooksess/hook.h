@@ -157,13 +157,14 @@ HS_API hs_hook hs_hook_hold(hs_hook hook);
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
 /* Returns the hook with a flag: it gets values of a device one call later, and the training does not wait for them.
  *
- * In each training run for which the hook is called, the device begins to copy the hook's values. after_run gets them, with
- * the global step and the time of that run, in the next such run, or before: before the hooks' boundary, in which they
- * save, and before `end`. A restore discards them, and so does a failure of the session.
+ * In each training run for which the hook is called, the device begins to copy the hook's values. after_run gets the
+ * copies, with the global step and the time of that run: in the next such run, or earlier, before hooks save in their
+ * boundary and before `end`. A restore and a failure of the session discard them. hs_raw_session_computed_at speaks of the
+ * current run.
  *
- * The flag has no effect in a run in which the hook fetches no value of a device, more than 64 KiB in one value, strings,
- * or a value of an earlier step; and if the memory has no hs_memory.duplicate, or that fails. HS_INVALID_ARGUMENT at the
- * opening: the hook has HS_HOOK_ALL_RANKS. */
+ * The flag has no effect in a group, and in a run in which the hook fetches no value of a device, more than 64 KiB in one
+ * value, strings, or a value of an earlier step; and if the memory has no hs_memory.wait or .hold, or a copy cannot begin.
+ * HS_INVALID_ARGUMENT at the opening: the hook has HS_HOOK_ALL_RANKS. */
 HS_API hs_hook hs_hook_late(hs_hook hook);
 /* Returns a hook whose begin fails with `error`. Constructors of hooks return it on failure. Any thread.
  *

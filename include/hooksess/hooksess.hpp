@@ -311,9 +311,9 @@ class graph
                       "the type must be trivially copyable and no pointer; for a std::vector use variable()");
         check(hs_graph_bytes(get(), name.c_str(), &plain, sizeof plain, scope));
     }
-    /* `n` structs without pointers, such as the generators of cuRAND: a variable of HS_UINT8. See the variables for
-     * `pointer` and `memory`. */
-    template <class T> void bytes(const std::string &name, T *&pointer, int64_t n, const hs_memory *memory = nullptr)
+    /* `n` structs without pointers in memory of a device, such as the generators of cuRAND: a variable of HS_UINT8. See the
+     * variables for `pointer` and `memory`. */
+    template <class T> void bytes(const std::string &name, T *&pointer, int64_t n, const hs_memory *memory)
     {
         static_assert(std::is_trivially_copyable_v<T>, "the type must be trivially copyable");
         auto &plain = reinterpret_cast<unsigned char *&>(pointer);

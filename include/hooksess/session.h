@@ -217,8 +217,9 @@ HS_API hs_code hs_step_end(hs_session *session);
  *
  * Until it returns, the program neither changes nor moves variables, except plain bytes (hs_graph_bytes): otherwise the
  * checkpoint has values of two steps. It waits until variables on the host are copied, and those on a device that has no
- * room for a copy. For the others the device waits, not the host. Does nothing if no save is in progress. If a program never
- * calls it, hs_step_end waits for the host's copies, and the device finishes its own before the program's later work. */
+ * room for a copy. For the others the device waits, not the host. Does nothing if no save is in progress. If a program
+ * never calls it, hs_step_end waits for the host's copies, and the device finishes its own before the program's later work.
+ */
 HS_API void hs_step_before_update(hs_session *session);
 /* Call it between hs_step_begin and hs_step_end: returns true if a hook that is due in this step reads a value of the graph
  * (hs_graph_value), so that a loop whose loss is on a device copies it only then:

@@ -102,15 +102,16 @@ typedef struct hs_memory {
     /* The copies that begin later wait for the work that the program has enqueued, until the next call. The session's
      * thread calls it before it copies. NULL: to_host and from_host wait */
     hs_code (*mark)(void *user, hs_error *err);
-    /* Allocate and free host memory for copies, such as pinned memory. NULL, or a failure: the library allocates it */
+    /* Allocate and free host memory for copies, such as pinned memory: often, so keep what is freed. NULL, or a failure:
+     * the library allocates it */
     hs_code (*allocate_host)(void *user, size_t bytes, void **host, hs_error *err);
     void (*free_host)(void *user, void *host);
-    /* Copies on the device: of variables, for background saves and hs_raw_session_copy_state, and of values, for late hooks
-     * (hs_hook_late). They need `wait`. `duplicate` begins a copy of memory as it is at the mark, and sets *copy to it;
-     * later calls of to_host may read it. HS_RESOURCE_EXHAUSTED, HS_UNIMPLEMENTED: there is no room
-     * (hs_save_options.copy_limit). `hold`: the work that the program enqueues later waits until the memory was read.
+    /* Copies of variables on the device, for background saves and hs_raw_session_copy_state. They need `wait`. `duplicate`
+     * begins a copy of memory as it is at the mark, and sets *copy to it; later calls of to_host may read it.
+     * HS_RESOURCE_EXHAUSTED, HS_UNIMPLEMENTED: there is no room, and the variable is copied to the host. `hold`: the work
+     * that the program enqueues later waits until the copies that have begun, also those by to_host, have read the memory.
      * `restore` begins to set memory to a copy: after the work before the mark, and before the work that the program
-     * enqueues later. All NULL: variables are copied to the host */
+     * enqueues later. All NULL: variables are copied to the host, and late hooks (hs_hook_late) are not late */
     hs_code (*duplicate)(void *user, const void *device, size_t bytes, void **copy, hs_error *err);
     void (*release)(void *user, void *copy);
     void (*hold)(void *user);

@@ -201,7 +201,6 @@ hs_code hs__background_save(const hs__save_request *request, hs__save_list *list
     b->request.prefix = b->prefix;
     b->request.options.state_file = b->state_file;
     b->request.cancel = &b->cancel;
-    b->snapshot.may_read_in_place = options->copy_limit == 0;
     if ((request->sums && (code = hs__rank_sums_gather(request->sums, err))) ||
         (code = hs__snapshot_take(&b->snapshot, list, options->overlap || list->session->guards_updates, err)))
         return code;
@@ -218,8 +217,6 @@ hs_code hs__background_save(const hs__save_request *request, hs__save_list *list
     atomic_store(&directory->has_result, false); /* no result yet */
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
-    if (atomic_load(&b->snapshot.n_deferred) && !b->snapshot.guarded) /* the program may change a variable in place next */
-        hs__background_wait(saver);
     return HS_OK;
 }
 

@@ -22,7 +22,7 @@ enum { MAPPED = 32 << 20 };
 /* Bytes for the names of some thousand variables and their alignment. */
 enum { ROOM_FOR_NAMES = 1 << 20 };
 
-typedef enum { DEFERRED, BEING_COPIED, IN_PLACE /* not copied: the save reads the variable */, COPIED } item_state;
+typedef enum { DEFERRED, BEING_COPIED, COPIED } item_state;
 
 struct hs__snapshot_item {
     size_t name, data, texts; /* offsets in the snapshot's data; `texts`: what the strings point to */
@@ -46,13 +46,6 @@ int hs__snapshot_init(hs__snapshot *snapshot, const hs_env *env)
 
 void hs__snapshot_release(hs__snapshot *snapshot)
 {
-    pthread_mutex_lock(&snapshot->lock);
-    for (size_t i = 0; i < snapshot->n_variables; i++)
-        snapshot->items[i].state = COPIED;
-    snapshot->n_in_place = 0;
-    atomic_store(&snapshot->n_deferred, 0);
-    pthread_cond_broadcast(&snapshot->copied);
-    pthread_mutex_unlock(&snapshot->lock);
     for (size_t i = 0; i < snapshot->n_variables; i++) {
         struct hs__snapshot_item *item = &snapshot->items[i];
         if (item->on_device)
@@ -68,14 +61,15 @@ void hs__snapshot_release(hs__snapshot *snapshot)
 static void empty(hs__snapshot *snapshot)
 {
     const hs_raw_session *session = snapshot->guarded;
-    hs__snapshot_release(snapshot);
     if (session)
         session->ops.guard(session->handle, (hs_write_guard){NULL, NULL, NULL});
     snapshot->guarded = NULL;
+    hs__snapshot_release(snapshot);
     snapshot->n = snapshot->n_variables = snapshot->n_item_of = snapshot->bytes = 0;
     snapshot->device_bytes = 0;
     snapshot->holds = false;
     snapshot->error.code = HS_OK;
+    atomic_store(&snapshot->n_deferred, 0);
     hs__free(snapshot->env, (void *)snapshot->meta.data);
     snapshot->meta = (hs_bytes){NULL, 0};
 }
@@ -203,8 +197,8 @@ static hs_code add_state(void *user, const hs__save_item *from, hs_error *err)
     return add(user, from, false, err);
 }
 
-/* Begins a copy on the device. If it has no room, sets *in_place, or copies to the host. */
-static hs_code copy_of_device(const hs__snapshot *snapshot, struct hs__snapshot_item *item, bool *in_place, hs_error *err)
+/* Begins a copy on the device. If it has no room, copies to the host. */
+static hs_code copy_of_device(const hs__snapshot *snapshot, struct hs__snapshot_item *item, hs_error *err)
 {
     const hs_memory *memory = item->value.memory;
     const char *name = (const char *)snapshot->data + item->name;
@@ -215,8 +209,6 @@ static hs_code copy_of_device(const hs__snapshot *snapshot, struct hs__snapshot_
             hs_error_prefix(err, "cannot copy variable '%s'", name);
         return code;
     }
-    if ((*in_place = snapshot->may_read_in_place))
-        return HS_OK;
     item->block = hs__realloc(snapshot->env, NULL, item->value.bytes, 1);
     return item->block ? hs__device_read(name, &item->value, item->block, err)
                        : hs__no_memory(err, item->value.bytes, name);
@@ -227,11 +219,10 @@ static void copy_item(hs__snapshot *snapshot, struct hs__snapshot_item *item)
 {
     hs_error error = {0};
     hs_code code = HS_OK;
-    bool in_place = false;
     item->state = BEING_COPIED;
     pthread_mutex_unlock(&snapshot->lock);
     if (item->value.memory)
-        code = copy_of_device(snapshot, item, &in_place, &error);
+        code = copy_of_device(snapshot, item, &error);
     else
         memcpy(snapshot->data + item->data, item->value.data, item->value.bytes);
     pthread_mutex_lock(&snapshot->lock);
@@ -239,11 +230,8 @@ static void copy_item(hs__snapshot *snapshot, struct hs__snapshot_item *item)
         snapshot->error = error;
         snapshot->error.code = code;
     }
-    item->state = in_place ? IN_PLACE : COPIED;
-    if (in_place)
-        snapshot->n_in_place++;
-    else
-        atomic_fetch_sub(&snapshot->n_deferred, 1);
+    item->state = COPIED;
+    atomic_fetch_sub(&snapshot->n_deferred, 1);
     pthread_cond_broadcast(&snapshot->copied);
 }
 
@@ -263,7 +251,7 @@ hs_code hs__snapshot_complete(hs__snapshot *snapshot, hs_error *err)
     for (size_t i = 0; i < snapshot->n_variables; i++)
         if (snapshot->items[i].state == DEFERRED)
             copy_item(snapshot, &snapshot->items[i]);
-    while (atomic_load(&snapshot->n_deferred) > snapshot->n_in_place)
+    while (atomic_load(&snapshot->n_deferred))
         pthread_cond_wait(&snapshot->copied, &snapshot->lock);
     hs_code code = hs__error_copy(err, snapshot->error.code ? &snapshot->error : NULL);
     pthread_mutex_unlock(&snapshot->lock);
@@ -290,16 +278,6 @@ static void hold_devices(hs__snapshot *snapshot)
     snapshot->holds = false;
 }
 
-/* Copies all variables, and waits until the save has read those without a copy. */
-static void finish_all(hs__snapshot *snapshot)
-{
-    hs__snapshot_complete(snapshot, NULL); /* the thread reports the failure */
-    pthread_mutex_lock(&snapshot->lock);
-    while (atomic_load(&snapshot->n_deferred))
-        pthread_cond_wait(&snapshot->copied, &snapshot->lock);
-    pthread_mutex_unlock(&snapshot->lock);
-}
-
 static void released(void *user)
 {
     ((hs__snapshot *)user)->guarded = NULL;
@@ -310,7 +288,7 @@ static bool before_write(void *user, size_t index)
     hs__snapshot *snapshot = user;
     if (atomic_load_explicit(&snapshot->n_deferred, memory_order_acquire)) {
         if (index == HS_ANY_VARIABLE || snapshot->holds)
-            finish_all(snapshot);
+            hs__snapshot_complete(snapshot, NULL); /* the thread reports the failure */
         else if (index < snapshot->n_item_of && snapshot->item_of[index] != HS__NONE)
             finish_item(snapshot, &snapshot->items[snapshot->item_of[index]]);
         if (atomic_load(&snapshot->n_deferred))
@@ -375,7 +353,7 @@ hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool late
         code = hs__in_parallel(workers, workers, complete_part, snapshot, err);
         hold_devices(snapshot);
     }
-    if (!code && later && atomic_load(&snapshot->n_deferred)) { /* before the states, whose providers may run something */
+    if (!code && atomic_load(&snapshot->n_deferred)) { /* before the states, whose providers may run something */
         session->ops.guard(session->handle, (hs_write_guard){before_write, released, snapshot});
         snapshot->guarded = session;
     }
@@ -400,8 +378,6 @@ hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at)
                          .stays = true,
                          .follows = item->follows,
                          .nonfinite = item->nonfinite};
-    if (item->state == IN_PLACE)
-        return out;
     out.value.data = item->block ? item->block : snapshot->data + item->data;
     out.value.memory = item->on_device ? item->value.memory : NULL;
     return out;

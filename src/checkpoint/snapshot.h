@@ -10,10 +10,8 @@
 /* A copy in memory of what a save writes. Its memory is reused for the next one.
  *
  * Some variables are copied later (deferred): by the thread that completes the snapshot, or by the session's thread
- * immediately before it changes one of them (hs_write_guard). Variables on a device are then copied on the device. The
- * session's thread never waits for a copy on the device: the device's later work does. A variable for which the device has
- * no room is copied to the host, or stays in place: the save reads it there, and the session's thread waits for that before
- * it changes a variable. */
+ * immediately before it changes one of them (hs_write_guard). Variables on a device are then copied on the device, or to
+ * the host if it has no room. The session's thread never waits for a copy on the device: the device's later work does. */
 typedef struct hs__snapshot {
     const hs_env *env;
     struct hs__snapshot_item *items;
@@ -23,7 +21,6 @@ typedef struct hs__snapshot {
     unsigned char *data;
     size_t bytes, data_capacity;
     uint64_t device_bytes;         /* of deferred variables on devices, which are not in `data` */
-    bool may_read_in_place;        /* of the owner: variables for which a device has no room are not copied to the host */
     bool holds;                    /* devices do not yet hold back the program's work; of the session's thread */
     hs_error error;                /* the first failure of copying a deferred variable; changed under the lock */
     hs_bytes meta;                 /* the graph; data NULL: none */
@@ -31,9 +28,7 @@ typedef struct hs__snapshot {
 
     pthread_mutex_t lock;
     pthread_cond_t copied;
-    /* Changed under the lock, as the items' states are */
-    atomic_size_t n_deferred; /* variables that are not copied yet, or that the save has yet to read in place */
-    size_t n_in_place;        /* the latter */
+    atomic_size_t n_deferred; /* variables that are not copied yet; changed under the lock, as the items' states are */
 } hs__snapshot;
 
 /* Returns 0 or an error number. */
@@ -46,8 +41,7 @@ void hs__snapshot_free(hs__snapshot *snapshot);
 hs_code hs__snapshot_take(hs__snapshot *snapshot, hs__save_list *list, bool later, hs_error *err);
 /* Copies the deferred variables, or waits until another thread has. Fails if one could not be copied. */
 hs_code hs__snapshot_complete(hs__snapshot *snapshot, hs_error *err);
-/* Frees the copies of variables on devices, and lets the program change those in place. The snapshot cannot be read any
- * more. */
+/* Frees the copies of variables on devices. The snapshot cannot be read any more. */
 void hs__snapshot_release(hs__snapshot *snapshot);
 /* The item of that index. The snapshot must be complete, as for its source. Valid until it changes. */
 hs__save_item hs__snapshot_item(const hs__snapshot *snapshot, size_t at);

@@ -45,6 +45,7 @@ struct hs_cuda {
     CUstream copies, background; /* our own. NULL: none */
     CUevent ready;               /* the work of the program at the last mark */
     CUevent duplicated;          /* the last duplicate */
+    CUevent read;                /* the copies to the host before the last `hold` */
     pthread_mutex_t lock;        /* guards the lists and the kernels, and keeps the calls of one copy together */
     pinned *pinned;
     bool marked;       /* since the last copy: the stream `copies` does not wait for `ready` yet */
@@ -365,14 +366,24 @@ static hs_code restore_memory(void *user, void *device, const void *copy, size_t
     return code;
 }
 
-/* If the stream cannot wait, the host does: the program must not write to memory that is read. */
+/* Lets the program's stream wait for the event. If it cannot, the host waits: the program must not write to memory that is
+ * read. */
+static void let_program_wait(const hs_cuda *cuda, CUevent event, CUstream stream)
+{
+    if (cuda->driver->cuStreamWaitEvent(cuda->program, event, 0))
+        cuda->driver->cuStreamSynchronize(stream);
+}
+
 static void hold(void *user)
 {
     hs_cuda *cuda = user;
     if (enter(cuda, NULL))
         return;
-    if (cuda->driver->cuStreamWaitEvent(cuda->program, cuda->duplicated, 0))
-        cuda->driver->cuEventSynchronize(cuda->duplicated);
+    let_program_wait(cuda, cuda->duplicated, cuda->background);
+    if (cuda->driver->cuEventRecord(cuda->read, cuda->copies))
+        cuda->driver->cuStreamSynchronize(cuda->copies);
+    else
+        let_program_wait(cuda, cuda->read, cuda->copies);
     leave(cuda);
 }
 
@@ -472,7 +483,8 @@ static hs_code open_device(hs_cuda *cuda, int32_t device, hs_error *err)
         return code;
     if (!(code = CALL(cuda, cuStreamCreate, &cuda->copies, CU_STREAM_NON_BLOCKING)) &&
         !(code = CALL(cuda, cuStreamCreate, &cuda->background, CU_STREAM_NON_BLOCKING)) &&
-        !(code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING)))
+        !(code = CALL(cuda, cuEventCreate, &cuda->ready, CU_EVENT_DISABLE_TIMING)) &&
+        !(code = CALL(cuda, cuEventCreate, &cuda->read, CU_EVENT_DISABLE_TIMING)))
         code = CALL(cuda, cuEventCreate, &cuda->duplicated, CU_EVENT_DISABLE_TIMING);
     leave(cuda);
     return code;
@@ -542,6 +554,8 @@ void hs_cuda_free(hs_cuda *cuda)
             driver->cuMemPoolDestroy(cuda->pool);
         if (cuda->ready)
             driver->cuEventDestroy(cuda->ready);
+        if (cuda->read)
+            driver->cuEventDestroy(cuda->read);
         if (cuda->duplicated)
             driver->cuEventDestroy(cuda->duplicated);
         if (cuda->kernels)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Late hooks (HS_HOOK_LATE). hs__late_after_run stands for their after_run. It begins to copy the values of this run, on
- * the device and from there to the host. In the next run in which the hook is due, it calls the hook's own after_run with
- * them. */
+/* Late hooks (HS_HOOK_LATE). hs__late_after_run stands for their after_run. It begins to copy the values of this run to the
+ * host, and lets the device's later work wait for that. In the next run in which the hook is due, it calls the hook's own
+ * after_run with them. */
 #include "session/session.h"
 
 #include "base/device.h"
@@ -14,11 +14,9 @@ typedef struct hs__late_values {
     hs__run_plan plan; /* of the hook's request. Its values are the copies on the host */
     int64_t step;      /* after the run; -1: the graph has no global step */
     int64_t now_ns;
-    size_t n; /* of copies, by fetch of the plan */
-    struct {
-        const hs_memory *memory; /* of the value; NULL: of the host */
-        void *block;             /* the copy on the device; NULL: none */
-    } copies[];
+    bool complete;               /* the copies have ended */
+    size_t n;                    /* of copies, by fetch of the plan */
+    const hs_memory *memories[]; /* of the values; NULL: of the host */
 } hs__late_values;
 
 /* The late requester of a hook, which keeps the request of its late values. */
@@ -27,26 +25,21 @@ static hs__request **late_request(const struct hs_session *session, const hs__ho
     return &session->requests.last[HS__FIRST_HOOK + session->n_hooks + (size_t)(hook - session->hooks)];
 }
 
-/* Waits for the copy to the host, if it has begun. The device's memory is then free, also after a failure. */
-static hs_code finish_copy(hs__late_values *late, size_t at, hs_error *err)
+static hs_code wait(const hs__late_values *late, size_t at, hs_error *err)
 {
-    const hs_memory *memory = late->copies[at].memory;
-    void *block = late->copies[at].block;
-    if (!block)
-        return HS_OK;
-    late->copies[at].block = NULL;
-    hs_code code = memory->wait(memory->user, late->plan.call.values[at].data, err);
-    memory->release(memory->user, block);
-    return hs__normalize_error(code, "hs_memory.wait", err);
+    const hs_memory *memory = late->memories[at];
+    const void *host = late->plan.call.values[at].data;
+    return memory && host ? hs__normalize_error(memory->wait(memory->user, host, err), "hs_memory.wait", err) : HS_OK;
 }
 
 static void release(hs__late_values *late)
 {
     const hs_env *env = late->plan.env;
     for (size_t i = 0; i < late->n; i++) {
-        const hs_memory *memory = late->copies[i].memory;
+        const hs_memory *memory = late->memories[i];
         void *host = late->plan.call.values[i].data;
-        finish_copy(late, i, NULL);
+        if (!late->complete)
+            wait(late, i, NULL);
         if (host && memory && memory->allocate_host)
             memory->free_host(memory->user, host);
         else
@@ -66,7 +59,7 @@ static hs_code begin_copy(hs__late_values *late, const hs_tensor *from, hs_error
     *to = *from;
     to->memory = NULL;
     to->data = NULL;
-    late->copies[at].memory = memory;
+    late->memories[at] = memory;
     if (!from->bytes)
         return HS_OK;
     if (memory && memory->allocate_host) /* always the same size, so that it can be used again */
@@ -75,11 +68,11 @@ static hs_code begin_copy(hs__late_values *late, const hs_tensor *from, hs_error
         code = hs__no_memory(err, from->bytes, "a copy of a value");
     if (!code && !memory)
         memcpy(to->data, from->data, from->bytes);
-    if (code || !memory || (code = hs__device_mark(memory, err)) ||
-        (code = memory->duplicate(memory->user, from->data, from->bytes, &late->copies[at].block, err)))
+    if (code || !memory || (code = hs__device_mark(memory, err)))
         return code;
+    code = memory->to_host(memory->user, to->data, from->data, from->bytes, err);
     memory->hold(memory->user);
-    return memory->to_host(memory->user, to->data, late->copies[at].block, from->bytes, err);
+    return code;
 }
 
 /* Returns true if some of the hook's values are on a device, and all can be copied: they are of this step, small, and no
@@ -91,9 +84,9 @@ static bool can_be_late(struct hs_session *session, const hs__hook *hook)
     for (size_t i = 0; i < hs_run_values_count(&hook->values); i++) {
         const hs_tensor *value = hs_run_values_tensor(&hook->values, i);
         const char *name = session->requests.nodes[hook->values.request->leaves[i]].name;
-        if (value &&
-            (value->bytes > HS__SHARED_COPY || value->dtype == HS_STRING || (value->memory && !value->memory->duplicate) ||
-             hs_raw_session_computed_at(&session->raw, name) < (step < 0 ? 0 : step)))
+        if (value && (value->bytes > HS__SHARED_COPY || value->dtype == HS_STRING ||
+                      (value->memory && (!value->memory->wait || !value->memory->hold)) ||
+                      hs_raw_session_computed_at(&session->raw, name) < (step < 0 ? 0 : step)))
             return false;
         on_device |= value && value->memory && value->bytes;
     }
@@ -106,7 +99,7 @@ static bool postpone(struct hs_session *session, const hs__hook *hook)
     static const hs_tensor nothing; /* the value of an op */
     const hs__request *request = hook->values.request;
     hs__late_values *late = can_be_late(session, hook)
-                                ? hs__alloc(&session->env, 1, sizeof *late + request->n_leaves * sizeof *late->copies)
+                                ? hs__alloc(&session->env, 1, sizeof *late + request->n_leaves * sizeof *late->memories)
                                 : NULL;
     if (!late)
         return false;
@@ -125,22 +118,23 @@ static bool postpone(struct hs_session *session, const hs__hook *hook)
         return false;
     }
     hook->cold->late = late;
-    *late_request(session, hook) = session->requests.last[HS__FIRST_HOOK + (size_t)(hook - session->hooks)];
     return true;
 }
 
-hs_code hs__late_finish(struct hs_session *session, const hs__hook *hook, hs_error *err)
+/* Calls the hook's after_run with the values, as in their run, and frees them. NULL: does nothing. */
+static hs_code deliver(struct hs_session *session, const hs__hook *hook, hs__late_values *late, const hs__request *request,
+                       hs_error *err)
 {
-    hs__late_values *late = hook->cold->late;
     hs_run_context *run = &session->context;
     const hs_run_context now = *run;
     hs_code code = HS_OK;
     if (!late)
         return HS_OK;
-    hook->cold->late = NULL; /* the callback may restore, which discards the others */
     for (size_t i = 0; !code && i < late->n; i++)
-        code = finish_copy(late, i, err);
-    const hs_run_values values = {.plan = &late->plan, .request = *late_request(session, hook)};
+        code = wait(late, i, err);
+    late->complete = !code;
+    const hs_run_values values = {.plan = &late->plan, .request = request};
+    run->kind = HS_RUN_TRAIN;
     run->step[1] = late->step;
     run->has_step[1] = late->step >= 0;
     run->now[1] = late->now_ns;
@@ -151,6 +145,7 @@ hs_code hs__late_finish(struct hs_session *session, const hs__hook *hook, hs_err
         code = hook->cold->ops.after_run(hook->self, run, &values, err);
     if (code && late->step >= 0 && err->message[0])
         hs_error_prefix(err, "values of step %lld", (long long)late->step);
+    run->kind = now.kind;
     run->has_step[1] = false; /* to be read again */
     run->now[1] = now.now[1];
     run->has_now[1] = now.has_now[1];
@@ -159,13 +154,34 @@ hs_code hs__late_finish(struct hs_session *session, const hs__hook *hook, hs_err
     return code;
 }
 
+/* The hook has no more values afterwards: its callback may restore, which discards those of others. */
+static hs__late_values *take(const hs__hook *hook)
+{
+    hs__late_values *late = hook->cold->late;
+    hook->cold->late = NULL;
+    return late;
+}
+
+hs_code hs__late_finish(struct hs_session *session, const hs__hook *hook, hs_error *err)
+{
+    return deliver(session, hook, take(hook), *late_request(session, hook), err);
+}
+
 hs_code hs__late_after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    const hs__hook *hook = run->session->callee;
+    struct hs_session *session = run->session;
+    const hs__hook *hook = session->callee;
     if (run->kind != HS_RUN_TRAIN)
         return hook->cold->ops.after_run(self, run, values, err);
-    hs_code code = hs__late_finish(run->session, hook, err);
-    return code || postpone(run->session, hook) ? code : hook->cold->ops.after_run(self, run, values, err);
+    hs__late_values *before = take(hook);
+    const bool later = postpone(session, hook);
+    const hs_code code = deliver(session, hook, before, *late_request(session, hook), err);
+    if (later)
+        *late_request(session, hook) = session->requests.last[HS__FIRST_HOOK + (size_t)(hook - session->hooks)];
+    if (later || (code && code != HS_STOP))
+        return code;
+    const hs_code now = hook->cold->ops.after_run(self, run, values, err);
+    return now ? now : code;
 }
 
 void hs__late_discard(struct hs_session *session)

@@ -309,6 +309,7 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     if ((code && code != HS_STOP) || !hook->cold->when.last)
         return code;
     bool is_due = hook->kinds && hs__schedule_is_due_last(session, hook);
+    hs__clear(err); /* HS_STOP has no effect here */
     code = HS_OK;
     /* a stop or an end of input on one rank may have skipped its last act there */
     if (hook->cold->number_on_ranks && !hook->cold->best_effort)

@@ -236,7 +236,6 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
 void hs__session_free(hs_session *session)
 {
     hs_env env = session->env;
-    hs__late_discard(session);
     if (session->owns_scaffold)
         hs_scaffold_free(session->scaffold);
     hs__raw_session_free(&session->raw);

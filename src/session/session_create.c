@@ -29,6 +29,7 @@ hs_code hs__open_raw(struct hs_session *session, hs_error *err)
 
 hs_code hs__close_raw(struct hs_session *session, hs_error *err)
 {
+    hs__late_discard(session); /* which uses memory of the session's values */
     hs_code code = hs__raw_session_close(&session->raw, err);
     hs__states_free(&session->raw.unclaimed, &session->env);
     session->plans[0].in_use = false; /* the values were memory of the closed session */

@@ -46,7 +46,7 @@ static hs_code copy_hook(hs__hook *to, const hs_hook *hooks, size_t index, hs_er
     to->cold->begins_on_chief = from->flags & HS__HOOK_BEGINS_ON_CHIEF;
     to->cold->max_failures = from->max_failures;
     to->before_run = to->cold->ops.before_run;
-    to->after_run = from->flags & HS_HOOK_LATE && to->cold->ops.after_run ? hs__late_after_run : to->cold->ops.after_run;
+    to->after_run = to->cold->ops.after_run;
     to->cold->fetches = (hs_run_args)HS_INIT(hs_run_args, .names = to->cold->ops.fetches);
     to->fetches = to->cold->ops.fetches ? &to->cold->fetches : NULL;
     hs__set_kinds(to, to->cold->wanted_kinds);
@@ -89,6 +89,8 @@ static hs_code copy_hooks(hs_session *session, const hs_session_options *options
         hook->cold->session = session;
         hook->cold->number_on_ranks = chief_only ? 0 : ++n_on_ranks;
         code = copy_hook(hook, options->hooks, i, err);
+        if (hook->after_run && options->hooks[i].flags & HS_HOOK_LATE && !hs__is_in_group(session))
+            hook->after_run = hs__late_after_run;
         hook->cold->number = 1; /* on all ranks the same, as it counts the program's list */
         for (size_t k = 0; !code && k < i; k++)
             hook->cold->number +=

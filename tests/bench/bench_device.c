@@ -5,7 +5,7 @@
  *
  *   host_bytes_per_save             peak memory that a save allocates, with pinned memory
  *   host_bytes_per_background_save  the same in the background
- *   host_bytes_without_room         the same in the background if the device has no room for copies
+ *   host_bytes_without_room         the same in the background if the device has no room for copies: those of the variables, too
  *   host_bytes_per_restore          the same of a restore
  *   copies_per_step                 copies to the host in a step with three hooks that read one value on the device
  *   stall_over_event                time that a background save of 500 tensors holds the training thread, in the call and in an
@@ -19,7 +19,7 @@
  *   idle_hooks_us                   time that five hooks which are not due add to a step
  *   synchronizations                calls in such a step that wait for the device
  *
- * Wanted: at most 64 MiB for each of the first four, 1 copy, a stall of at most 3 events, an update delay of at most 1.05,
+ * Wanted: at most 64 MiB for a save in both ways and a restore, 1 copy, a stall of at most 3 events, an update delay of at most 1.05,
  * 0.9 of both bandwidths, under 1 us, and no synchronization.
  * Arguments: MiB (256; less if the device has not three times as many) and a directory (the current one). */
 /* clang-format on */

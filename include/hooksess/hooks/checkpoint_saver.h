@@ -87,7 +87,7 @@ typedef struct hs_checkpoint_saver_options {
     const char *metric;
     hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
     hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
-    int64_t copy_limit;  /* with background: bytes of the largest state to copy (hs_saver_save). 0, HS_NEVER: no limit */
+    int64_t copy_limit; /* with background: bytes of the largest state to copy. Larger: foreground. 0, HS_NEVER: no limit */
     int64_t max_to_keep; /* newest checkpoints to keep. 0: as the saver's options say; HS_NEVER: all */
     /* A thread writes a copy of the state (hs_save_options). after_save and failures follow in a later step; if
      * the session fails first, the close waits for the save and logs its end. Saves at creation, at a stop, at the end and
