@@ -90,16 +90,18 @@ static struct {
     double value, rate;
 } calls[32];
 static size_t n_calls;
+static int64_t stops_at; /* the step whose values let it return HS_STOP; 0: none */
 
 static hs_code read_values(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)self;
     assert_int_equal(hs_run_context_boundary(run), 0);
+    assert_int_equal(hs_run_context_kind(run), HS_RUN_TRAIN);
     assert_true(n_calls < sizeof calls / sizeof *calls);
     calls[n_calls].step = hs_run_context_global_step(run, err);
     calls[n_calls].value = hs_run_values_number_at(values, "loss");
-    calls[n_calls++].rate = hs_run_values_number_at(values, "rate");
-    return HS_OK;
+    calls[n_calls].rate = hs_run_values_number_at(values, "rate");
+    return calls[n_calls++].step == stops_at ? HS_STOP : HS_OK;
 }
 
 static const hs_hook_ops reader =
@@ -120,7 +122,7 @@ static void assert_calls(size_t n, int64_t first, int64_t every)
 #define start(p, ...) start_with((p), NULL, HS_HOOKS(__VA_ARGS__))
 static void start_with(program *p, const hs_memory *memory, const hs_hook *hooks)
 {
-    p->step = 0;
+    p->step = stops_at = 0;
     n_calls = 0;
     if (!p->cuda)
         assert_non_null(p->cuda = hs_cuda_new(HS_CUDA_OPTIONS(.stream = p->stream), &p->err));
@@ -296,6 +298,37 @@ static void nan_of_the_last_run_fails_the_close(void **state)
     train_to(p, 3);
     assert_int_equal(stop(p), HS_FAILED_PRECONDITION);
     assert_contains(p->err.message, "values of step 3: tensor 'loss' is NaN");
+}
+
+static void a_hook_that_stops_the_training_gets_the_last_values(void **state)
+{
+    program *p = *state;
+    start(p, LATE_READER(1));
+    stops_at = 2;
+    train_to(p, 5);
+    assert_int_equal(p->step, 3);
+    assert_int_equal(stop(p), HS_OK);
+    assert_calls(3, 1, 1);
+}
+
+static hs_code request_boundary(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)values, (void)err;
+    hs_run_context_request_boundary(run);
+    return HS_OK;
+}
+
+static const hs_hook_ops evaluator = HS_INIT(hs_hook_ops, .name = "evaluator", .after_run = request_boundary);
+
+static void values_that_come_in_an_evaluation_are_those_of_the_training(void **state)
+{
+    program *p = *state;
+    start(p, LATE_READER(1), HS_HOOK(.ops = &evaluator, .flags = HS_HOOK_EVAL));
+    train_to(p, 2);
+    assert_calls(1, 1, 1);
+    assert_ok(hs_session_run_args(p->session, HS_RUN_ARGS(.kind = HS_RUN_EVAL), NULL, &p->err), &p->err);
+    assert_calls(2, 1, 1);
+    assert_int_equal(stop(p), HS_OK);
 }
 
 static void a_restore_discards_the_values(void **state)
@@ -489,6 +522,8 @@ int main(void)
         over_driver(nan_is_found_before_a_save),
         over_driver(nan_is_found_in_the_next_run),
         over_driver(nan_of_the_last_run_fails_the_close),
+        over_driver(a_hook_that_stops_the_training_gets_the_last_values),
+        over_driver(values_that_come_in_an_evaluation_are_those_of_the_training),
         over_driver(a_restore_discards_the_values),
         over_driver(after_a_failure_the_values_are_discarded),
         over_driver(a_value_may_move),
