@@ -162,7 +162,7 @@ static hs__late_values *take(const hs__hook *hook)
     return late;
 }
 
-hs_code hs__late_finish(struct hs_session *session, const hs__hook *hook, hs_error *err)
+hs_code hs__late_deliver(struct hs_session *session, const hs__hook *hook, hs_error *err)
 {
     return deliver(session, hook, take(hook), *late_request(session, hook), err);
 }

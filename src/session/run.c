@@ -259,7 +259,7 @@ static hs_code call_at_boundary(struct hs_session *session, hs__hook *hook, hs_b
     const char *callback = is_late ? "after_run" : "boundary";
     const int64_t began = hs_env_monotonic_ns(&session->env);
     hs_code code =
-        is_late ? hs__late_finish(session, hook, &error) : hook->cold->ops.boundary(hook->self, &session->context, &error);
+        is_late ? hs__late_deliver(session, hook, &error) : hook->cold->ops.boundary(hook->self, &session->context, &error);
     hs__timed_callback(session, hook, callback, began, 1);
     code = finish_callback(session, hook, callback, code, &error);
     if (code && code != HS_STOP && (which == HS_BOUNDARY_STOP || which == HS_BOUNDARY_END))
@@ -304,7 +304,7 @@ hs_code hs__act_last(struct hs_session *session, hs__hook *hook, hs_error *err)
     if (hook->cold->late && hook->kinds) {
         begin_context(session, NULL, 0);
         session->context.after = true;
-        code = hs__late_finish(session, hook, err);
+        code = hs__late_deliver(session, hook, err);
     }
     if ((code && code != HS_STOP) || !hook->cold->when.last)
         return code;
