@@ -103,7 +103,9 @@ static hs_graph *make_graph(hooked_rank *rank, const hs_env *env)
     memset(rank->part, 0xa0 + rank->rank, sizeof rank->part);
     if (rank->of->parts)
         hs_graph_bytes(g, "part", rank->part, sizeof rank->part, HS_STATE_PER_RANK);
-    hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &rank->loss);
+    rank->loss_pointer = &rank->loss;
+    hs_graph_variable_at(g, "loss", HS_DOUBLE, HS_SCALAR, &rank->loss_pointer, .memory = rank->of->memory_of_loss,
+                         .flags = HS_VARIABLE_LOCAL);
     hs_graph_value(g, "batches", HS_DOUBLE, HS_SCALAR, &rank->batches);
     hs_graph_global_step(g, NULL, &rank->step);
     hs_graph_op(g, .name = "train", .run = train, .user = rank, .writes = HS_NAMES("weights", "loss"),

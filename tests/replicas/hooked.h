@@ -36,6 +36,7 @@ typedef struct hooked_rank {
     int32_t rank;
     hs_session *session;
     double weights[HOOKED_WEIGHTS], loss, rate, gradient, batches;
+    double *loss_pointer;
     int64_t step, position;
     int disturbed;                   /* for the test */
     unsigned char part[HOOKED_PART]; /* per-rank state: bytes that only this rank has */
@@ -53,9 +54,10 @@ typedef struct hooked {
     int64_t steps;      /* stop_at_step */
     const char *run_op; /* NULL: "train" */
     bool no_checkpoints;
-    bool rollback_fails; /* in the middle: the ranks end at different steps */
-    bool parts;          /* the ranks have the state `part` */
-    int32_t killed_rank; /* dies in its collective call number `killed_at`. 0: no rank dies */
+    bool rollback_fails;             /* in the middle: the ranks end at different steps */
+    bool parts;                      /* the ranks have the state `part` */
+    const hs_memory *memory_of_loss; /* NULL: the host's */
+    int32_t killed_rank;             /* dies in its collective call number `killed_at`. 0: no rank dies */
     int64_t killed_at;
     int32_t apart_rank;   /* sees another directory, which is empty. 0: all ranks see the same one */
     int32_t failing_rank; /* its second batch of an evaluation fails. 0: no rank fails */

@@ -173,6 +173,68 @@ static void a_nan_on_one_rank_stops_all_without_a_save(void **state)
     try_seeds(h, has_stopped_unsaved);
 }
 
+/* Memory of a device, as far as the library knows. */
+static hs_code copy(void *user, void *to, const void *from, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(to, from, bytes);
+    return HS_OK;
+}
+
+static hs_code wait_for_copy(void *user, const void *host, hs_error *err)
+{
+    (void)user, (void)host, (void)err;
+    return HS_OK;
+}
+
+static hs_code duplicate(void *user, const void *device, size_t bytes, void **to, hs_error *err)
+{
+    return copy(user, *to = malloc(bytes), device, bytes, err);
+}
+
+static void release(void *user, void *block)
+{
+    (void)user;
+    free(block);
+}
+
+static void hold(void *user)
+{
+    (void)user;
+}
+
+static void add_late_nan_stop(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
+{
+    add_nan_stop(rank, hooks, chief);
+    hooks[0] = hs_hook_late(hooks[0]);
+}
+
+static void lose_in_the_second_save(hooked_rank *rank, int64_t step)
+{
+    if (rank->rank == 2 && step == 2 * HOOKED_SAVE_STEPS - 1)
+        rank->loss = (double)NAN;
+}
+
+static void has_not_saved_nan(hooked *h, const hs_outcome *outcome)
+{
+    (void)h;
+    assert_string_equal(outcome->hook, "nan_tensor");
+    assert_int_equal(outcome->step, 2 * HOOKED_SAVE_STEPS);
+    assert_int_equal(outcome->last_saved_step, HOOKED_SAVE_STEPS);
+}
+
+static void a_late_hook_is_not_late_in_a_group(void **state)
+{
+    static const hs_memory memory =
+        HS_INIT(hs_memory, .device_type = 2, .to_host = copy, .from_host = copy, .wait = wait_for_copy,
+                .duplicate = duplicate, .release = release, .hold = hold, .restore = copy);
+    hooked *h = *state;
+    h->memory_of_loss = &memory;
+    h->add_hooks = add_late_nan_stop;
+    h->in_step = lose_in_the_second_save;
+    try_seeds(h, has_not_saved_nan);
+}
+
 /* Evaluation and early stopping. */
 
 static bool at_end;
@@ -496,6 +558,7 @@ int main(void)
         ranked(a_value_that_another_rank_refuses_fails_the_run),
         ranked(an_order_to_save_and_stop_holds_for_all_ranks),
         ranked(a_nan_on_one_rank_stops_all_without_a_save),
+        ranked(a_late_hook_is_not_late_in_a_group),
         ranked(the_metrics_of_rank_0_stop_all_ranks),
         ranked(all_ranks_evaluate_at_the_end),
         ranked(all_ranks_abandon_an_evaluation_together),
