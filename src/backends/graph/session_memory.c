@@ -165,7 +165,7 @@ static hs_code check_host_memory(const hs_graph *graph, hs_error *err)
         if (!node->memory && is_on_device(query, address))
             code = hs_error_set(err, HS_INVALID_ARGUMENT,
                                 "'%s' is in memory of a CUDA device; add it with hs_cuda_variable or hs_cuda_value "
-                                "(hooksess/cuda.h), in C++ with the hs::cuda, or set .memory",
+                                "(hooksess/cuda.h; C++: give the hs::cuda, too), or set .memory",
                                 node->name);
     }
     for (size_t i = 0; query && !code && i < graph->n_states; i++)
