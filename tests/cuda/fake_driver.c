@@ -73,7 +73,7 @@ typedef struct allocation {
 typedef struct pinned_block {
     struct pinned_block *next;
     size_t bytes;
-    _Alignas(64) char memory[];
+    _Alignas(16) char memory[];
 } pinned_block;
 
 static struct CUctx_st contexts[DEVICES] = {{.device = 0}, {.device = 1}};
