@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The values of a run that a hook has not got yet. */
+/* The values of a run that are not delivered yet. */
 typedef struct hs__late_values {
     hs__run_plan plan; /* of the hook's request. Its values are the copies on the host */
     int64_t step;      /* after the run; -1: the graph has no global step */
@@ -93,7 +93,7 @@ static bool can_be_late(struct hs_session *session, const hs__hook *hook)
     return on_device;
 }
 
-/* Returns true if the hook gets the values of this run later. False: a copy on the device is not possible. */
+/* Returns true if the hook gets the values of this run later. False: they cannot be copied meanwhile. */
 static bool postpone(struct hs_session *session, const hs__hook *hook)
 {
     static const hs_tensor nothing; /* the value of an op */
@@ -154,7 +154,7 @@ static hs_code deliver(struct hs_session *session, const hs__hook *hook, hs__lat
     return code;
 }
 
-/* The hook has no more values afterwards: its callback may restore, which discards those of others. */
+/* Before a delivery: the hook's callback may restore, which discards what the hooks have. */
 static hs__late_values *take(const hs__hook *hook)
 {
     hs__late_values *late = hook->cold->late;

@@ -24,9 +24,9 @@ void hs__check_own_step(struct hs_session *session);
 
 /* The after_run of late hooks (HS_HOOK_LATE). `self`: the hook's own. */
 hs_code hs__late_after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
-/* Calls the after_run of a late hook with the values that it has not got yet, if there are such. */
+/* Calls the after_run of a late hook with its values that are not delivered yet, if there are such. */
 hs_code hs__late_deliver(struct hs_session *session, const struct hs__hook *hook, hs_error *err);
-/* Discards the values that late hooks have not got yet. */
+/* Discards the values that are not delivered yet. */
 void hs__late_discard(struct hs_session *session);
 
 /* run_stack.c */

@@ -72,7 +72,7 @@ typedef struct hs__hook_cold {
     hs__failure failure;      /* of its callbacks, if it is best-effort */
     hs__failure work_failure; /* of work that it reports under its name */
     hs__hook_schedule when;
-    struct hs__late_values *late;   /* that a late hook has not got yet. late_values.c; NULL: none */
+    struct hs__late_values *late;   /* of a late hook, not delivered yet (late_values.c). NULL: none */
     uint64_t wanted_kinds;          /* a bit for each hs_run_kind that it was installed for */
     hs__pending_save *pending_save; /* where it has its save in the background; NULL: it saves none */
 } hs__hook_cold;

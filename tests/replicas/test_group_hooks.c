@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Built-in hooks that decide something act alike on all ranks of a group. */
+#include "replicas/device.h"
 #include "replicas/hooked.h"
 
 #include <math.h>
@@ -173,36 +174,6 @@ static void a_nan_on_one_rank_stops_all_without_a_save(void **state)
     try_seeds(h, has_stopped_unsaved);
 }
 
-/* Memory of a device, as far as the library knows. */
-static hs_code copy(void *user, void *to, const void *from, size_t bytes, hs_error *err)
-{
-    (void)user, (void)err;
-    memcpy(to, from, bytes);
-    return HS_OK;
-}
-
-static hs_code wait_for_copy(void *user, const void *host, hs_error *err)
-{
-    (void)user, (void)host, (void)err;
-    return HS_OK;
-}
-
-static hs_code duplicate(void *user, const void *device, size_t bytes, void **to, hs_error *err)
-{
-    return copy(user, *to = malloc(bytes), device, bytes, err);
-}
-
-static void release(void *user, void *block)
-{
-    (void)user;
-    free(block);
-}
-
-static void hold(void *user)
-{
-    (void)user;
-}
-
 static void add_late_nan_stop(hooked_rank *rank, hs_hook *hooks, hs_hook *chief)
 {
     add_nan_stop(rank, hooks, chief);
@@ -225,11 +196,8 @@ static void has_not_saved_nan(hooked *h, const hs_outcome *outcome)
 
 static void a_late_hook_is_not_late_in_a_group(void **state)
 {
-    static const hs_memory memory =
-        HS_INIT(hs_memory, .device_type = 2, .to_host = copy, .from_host = copy, .wait = wait_for_copy,
-                .duplicate = duplicate, .release = release, .hold = hold, .restore = copy);
     hooked *h = *state;
-    h->memory_of_loss = &memory;
+    h->memory_of_loss = &device;
     h->add_hooks = add_late_nan_stop;
     h->in_step = lose_in_the_second_save;
     try_seeds(h, has_not_saved_nan);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The states of other ranks reach the checkpoint in pieces, while rank 0 saves. */
 #include "base/file_spy.h"
+#include "replicas/device.h"
 #include "support/test.h"
 
 #include <hooksess/testing.h>
@@ -82,53 +83,6 @@ static void *counted_realloc(void *user, void *block, size_t bytes)
     }
     return made;
 }
-
-/* A device that has the memory of the host, and counts the copies of variables. */
-static atomic_int device_copies;
-
-static hs_code copy_to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
-{
-    (void)user, (void)err;
-    memcpy(host, device, bytes);
-    return HS_OK;
-}
-
-static hs_code copy_to_device(void *user, void *device, const void *from, size_t bytes, hs_error *err)
-{
-    (void)user, (void)err;
-    memcpy(device, from, bytes);
-    return HS_OK;
-}
-
-static hs_code wait_for_copy(void *user, const void *host, hs_error *err)
-{
-    (void)user, (void)host, (void)err;
-    return HS_OK;
-}
-
-static hs_code duplicate(void *user, const void *device, size_t bytes, void **copy, hs_error *err)
-{
-    *copy = malloc(bytes);
-    assert_non_null(*copy);
-    atomic_fetch_add(&device_copies, 1);
-    return copy_to_device(user, *copy, device, bytes, err);
-}
-
-static void release_copy(void *user, void *copy)
-{
-    (void)user;
-    atomic_fetch_sub(&device_copies, 1);
-    free(copy);
-}
-
-static void hold(void *user)
-{
-    (void)user;
-}
-
-static const hs_memory device =
-    HS_INIT(hs_memory, .to_host = copy_to_host, .from_host = copy_to_device, .wait = wait_for_copy, .duplicate = duplicate,
-            .release = release_copy, .hold = hold, .restore = copy_to_device);
 
 static uint64_t room_on_disk;
 
